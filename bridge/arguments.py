@@ -166,10 +166,12 @@ def _add_diagnose(command: argparse.ArgumentParser) -> None:
     NICKNAME it looks at everybody who looks like a program.
 
         xmpp-bridge diagnose Robot --say '!ping'
+        xmpp-bridge diagnose Robot --log bot.log
 
         0 nothing is wrong
         1 a cause was found, or --say could not be said
-        2 too little was seen to say, or the command line or the settings are wrong
+        2 too little was seen to say, and the last line is what to do next; or the command line
+          or the settings are wrong
     """
     command.set_defaults(timeout=10)
     _add_settings(command)
@@ -178,6 +180,9 @@ def _add_diagnose(command: argparse.ArgumentParser) -> None:
     command.add_argument("--say", metavar="TEXT", help="say this first, and wait for its answer")
     help_ = "how long to wait after --say (default: 10, at most 40)"
     _add_number(command, "--await", MAX_SECONDS, "SECONDS", help_, dest="await_seconds", default=10)
+    help_ = "the debug log of NICKNAME's program, of which the newest 16 MiB are read"
+    command.add_argument("--log", metavar="FILE", help=help_)
+    _add_flag(command, "--full", "show every finding, even those that say nothing")
     _add_flag(command, "--json", "the result of the tool, one JSON object")
 
 

@@ -101,6 +101,7 @@ async def serve(
     path, stanzas = store_path(configuration, os.environ), configuration.store_stanzas
     recording = None if path is None else Recording(participant, path, stanzas=stanzas)
     link = RoomLink(participant, recording)
+    link.bot_logs = configuration.bot_logs
     limiter = RateLimiter(configuration.send_rate, configuration.source_of("BRIDGE_SEND_RATE"))
     limiter.confirm_in = _confirm_in(configuration)
     current = CurrentSettings(configuration, lambda: _restricting(limiter, read()))
@@ -119,6 +120,7 @@ async def serve(
     if configuration.read_only:
         ways.append(f"BRIDGE_READ_ONLY in {configuration.source_of('BRIDGE_READ_ONLY')}")
     if ways:
+        link.read_only = True
         tools = tools.that_only_read(f"what writes to a room is withheld by {' and '.join(ways)}")
     states = RequestStates(secrets.token_urlsafe, time.monotonic)
     tools = naming_only_served(tools, own)

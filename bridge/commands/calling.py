@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import json
 import os
+import shlex
 import sys
 import termios
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -67,6 +68,7 @@ def run_call(
         open_log("[Client]", configuration.log_level)
         try:
             async with _in_room(configuration, _alone(settings, parsed)) as link:
+                link.bot_logs, link.read_only = configuration.bot_logs, configuration.read_only
                 result, code = await call(parsed, link, configuration)
         except ToolError as error:
             message, hint = one_line(error.message), one_line(error.hint)
@@ -74,6 +76,8 @@ def run_call(
             return USAGE if isinstance(error, ArgumentError) else FAILURE
         if sys.stdout is None:
             return code
+        if step := result.get("nextStep"):
+            result["nextStep"] = {"command": step.get("command") or _command_of(step, parsed)}
         lines = [json.dumps(result)] if parsed.json else lines_of(result, display_of(sys.stdout))
         return code if show(lines) or not must_show else FAILURE
 
@@ -81,6 +85,25 @@ def run_call(
         return FAILURE
     load()
     return run_with_settings(parsed, lambda *given: until_terminated(run(*given)))
+
+
+def _command_of(step: Mapping[str, Any], parsed: argparse.Namespace) -> str:
+    """Return the command that does what the call of a tool does, as a shell takes it."""
+    given = step["arguments"]
+    who = [given[name] for name in ("nickname", "from") if name in given]
+    if any(name.startswith("-") for name in who):
+        who = ["--", *who]
+    settings = ["--sandbox"] if parsed.sandbox else []
+    settings += ["--env-file", parsed.env_file] if parsed.env_file else []
+    room = ["--room", parsed.room] if parsed.room else []
+    words = {
+        "xmppCheck": ["check", *settings],
+        "xmppOccupants": ["watch", *settings, *room, "--kind", "join"],
+        "xmppWait": ["watch", *settings, *room, "--first", "--from", *who],
+        "xmppDiagnose": ["diagnose", *settings, *room, *who],
+        "xmppSend": ["diagnose", *settings, *room, "--say", given.get("message", ""), *who],
+    }
+    return shlex.join(["xmpp-bridge", *words[step["tool"]]])
 
 
 async def say(

@@ -2,33 +2,39 @@
 
 import argparse
 import asyncio
+from pathlib import Path
 from typing import Any
 
 from bridge.commands.calling import run_call, say
-from bridge.commands.exit import FAILURE, SUCCESS, UNDECIDED
+from bridge.commands.exit import FAILURE, SUCCESS, UNDECIDED, USAGE
+from bridge.logs import complain
 from bridge.settings.table import Configuration
 from bridge.tools.diagnose import xmpp_diagnose
 from bridge.tools.link import RoomLink
-from bridge.xmpp.checks.diagnosis import OF_OTHERS
 
 JOIN_SECONDS = 30.0
 """The longest wait for the first join; the room alone may take 20 s."""
 
+CODES = {"well": SUCCESS, "cause": FAILURE, "unknown": UNDECIDED}
+
 
 def run(parsed: argparse.Namespace) -> int:
     """Look once, and with `--say` say something before."""
+    if parsed.log and not parsed.nickname:
+        complain("xmpp-bridge: --log goes with NICKNAME, whose log it is")
+        return USAGE
     return run_call(parsed, parsed.say, _diagnose)
 
 
 async def _diagnose(
     parsed: argparse.Namespace, link: RoomLink, configuration: Configuration
 ) -> tuple[dict[str, Any], int]:
+    if parsed.log:
+        link.bot_logs = {parsed.nickname: Path(parsed.log)}
     if parsed.say is None:
         await link.room().first_join(asyncio.get_running_loop().time() + JOIN_SECONDS)
     else:
         await say(parsed, link, configuration, parsed.say, parsed.nickname or "")
-    result = await xmpp_diagnose(link, parsed.nickname)
-    ok = {finding["name"]: finding["ok"] for finding in result["findings"]}
-    if any(ok[name] is False for name in ok.keys() - OF_OTHERS):
-        return result, FAILURE
-    return result, SUCCESS if ok.get("answer" if parsed.nickname else "program") else UNDECIDED
+    detail = "full" if parsed.full else "brief"
+    result = {**await xmpp_diagnose(link, parsed.nickname, detail=detail)}
+    return result, CODES[result["outcome"]]

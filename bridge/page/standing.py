@@ -97,13 +97,13 @@ def _of_program(
     past = Past(name, there=occupant is not None, person=Person.of(occupant))
     for record in reversed(records):
         past.add(record)
-    cause, finding = look_over(Evidence(name, room, status, occupant, past, end, named=False))
+    _, cause, finding = look_over(Evidence(name, room, status, occupant, past, end, named=False))
     if occupant is None and not past.gone and past.spoken:
         back = [it.at for it in records if getattr(it.event, "phase", None) is events.Phase.JOINING]
         detail = f"{name_of(name)} was there, and was gone when the bridge came back"
         detail += f" at {iso(back[-1])}." if back else "."
         cause, finding = "present", Finding(False, detail, "See whether the program is running.")
-    if finding.ok is not False:
+    if finding.ok is not False or cause == "senders":
         if not waits:
             return None
         cause, detail = "silent", f"{name_of(name)} is there and left questions open."

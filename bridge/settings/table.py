@@ -236,6 +236,9 @@ class Configuration:
         "`diagnose --say` together, 1 to 6,000; a message over the rate is refused")
     history = Variable("BRIDGE_HISTORY", values.whole_number(HISTORIES), default="10000",
         meaning="events kept in memory, 100 to 1,000,000")
+    bot_logs = Variable("BRIDGE_BOT_LOGS", values.paths_by_name, default="", who="ignored",
+        meaning="debug logs of bots, `NICKNAME=PATH` between commas: `xmppDiagnose` reads what the "
+        "bot's [own stream](explain.md) says, in the newest 16 MiB", example="Robot=~/robot.log")
 
     tools = Variable("BRIDGE_TOOLS", values.names, default="",
         meaning="names of the bridge's own tools to serve, comma-separated, such as `xmppStatus`; "

@@ -256,6 +256,14 @@ def path(value: str) -> Path:
     return Path(value)
 
 
+def paths_by_name(value: str) -> dict[str, Path]:
+    """Parse `NAME=PATH` between commas; the paths may be relative, or begin with `~/`."""
+    pairs = [pair.strip().rpartition("=") for pair in value.split(",") if pair.strip()]
+    whole = all(name.strip() and file.strip() for name, _, file in pairs)
+    _expect(whole, "which is not NICKNAME=PATH, or several of these between commas")
+    return {name.strip(): path(file.strip()).expanduser() for name, _, file in pairs}
+
+
 def base_url(value: str) -> str:
     """Parse an HTTP address to which paths are added: no credentials, no query."""
     _expect(

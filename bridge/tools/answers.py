@@ -27,6 +27,11 @@ def answer(record: Record, journal: Journal, said: Record) -> Entry | None:
     return {**brief(exact), "answerMs": taken, "how": how}
 
 
+def call(tool: str, arguments: Mapping[str, object], room: str = "") -> Entry:
+    """Return `nextStep` of a result: the call that leads on, in `room` if that is not empty."""
+    return {"tool": tool, "arguments": {**arguments, **({"room": room} if room else {})}}
+
+
 def doubled(answers: Sequence[Entry], accounts: Mapping[str, Sequence[str]]) -> list[str]:
     """Return sentences on the answers that came twice from one account.
 

@@ -1,20 +1,23 @@
 """The tool that finds out why somebody in the room does not do what is expected of them."""
 
 import asyncio
+import shlex
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Annotated, NamedTuple, TypeAlias
+from pathlib import Path
+from typing import Annotated, Literal, NamedTuple, TypeAlias
 
 from bridge.mcp.schema import Bounds, always
 from bridge.mcp.toolset import tool
 from bridge.store.database import Recorded
 from bridge.store.errors import StoreError
-from bridge.text import iso
-from bridge.tools.answers import MAX_ANSWERS, answer
+from bridge.text import iso, name_of, visible
+from bridge.tools import botlog
+from bridge.tools.answers import MAX_ANSWERS, answer, call
 from bridge.tools.entries import MARK_BYTES, NOTICE, RESULT_BYTES, Entry, fit, nonempty
-from bridge.tools.link import RoomLink, RoomName
+from bridge.tools.link import MAX_NAMED, RoomLink, RoomName
 from bridge.tools.paging import TimeSlice
 from bridge.xmpp.checks import asking, conduct, diagnosis, evidence, exchanges
 from bridge.xmpp.errors import NotInRoomError
@@ -22,6 +25,7 @@ from bridge.xmpp.model.events import Kind, MessageReceived, MessageSent
 from bridge.xmpp.model.faults import ConnectionFailedError
 from bridge.xmpp.model.filter import EventFilter
 from bridge.xmpp.model.journal import Record
+from bridge.xmpp.model.room import Occupant
 from bridge.xmpp.muc import roomservice
 from bridge.xmpp.muc.membership import Membership
 
@@ -34,15 +38,30 @@ MAX_ASKED = 50
 MAX_PROGRAMS = 20
 """The most programs in one result."""
 
+MAX_OTHERS = 5
+"""The most answers to others in one result, and the most of those who were left without one."""
+
+BRIEF_BYTES = 2_500
+"""The most bytes of a result in brief: a model reads the result of each look."""
+
+ASKED = "It was asked now, which may hide an idle timeout for a round."
+"""Follows a verdict if the bridge asked an occupant who comes and goes."""
+
+GIVE_LOG = (
+    "Its own debug log says more: name it in BRIDGE_BOT_LOGS, or run xmpp-bridge diagnose NICKNAME "
+    "--log FILE."
+)
+
 Diagnosis: TypeAlias = Annotated[
     dict[str, object],
     always(
-        verdict=Annotated[str, "the cause, in a sentence"],
+        outcome=evidence.Outcome,
+        verdict=Annotated[str, "in a sentence"],
         findings=Annotated[
             list[Annotated[dict[str, object], always(name=str, ok=bool | None, detail=str)]],
             "ok null: not known; `hint`: what to do",
         ],
-        answers=Annotated[list[dict[str, object]], "what it said after the bridge last spoke"],
+        answers=list[dict[str, object]],
         notice=str,
     ),
 ]
@@ -57,116 +76,287 @@ async def xmpp_diagnose(
         str | None, Bounds(min_length=1, max_length=1023), "whom it concerns"
     ] = None,
     room: RoomName = None,
+    detail: Annotated[Literal["brief", "full"], "full has all findings"] = "brief",
 ) -> Diagnosis:
     """Use this when somebody else in the room, such as a bot, does not do what is expected of it.
 
-    It says nothing in the room: to see whether the bot answers, call xmppSend with `awaitSeconds`
-    first, then this. `verdict` names the cause. `findings`: whether the nickname is there (else
-    when and why it left, names like it), a ghost holds it, it has voice, its account is there
-    twice, it answers pings, loops alone or with another program, comes and goes, answered the
-    history, answers others only, how it answered the bridge (not at all, late, in
-    private, encrypted, without a body, twice), whether commands are encrypted or have hidden
-    characters, what it said last. Without `nickname`: all who look like programs, at most 20.
-    Takes up to 10 s.
+    It says nothing in the room. `outcome`: `cause`, `well`, or `unknown`; `verdict` says it in a
+    sentence; `nextStep` is the call that leads on. `findings`: whether it is there (else when and
+    why it left), has voice, its own log (`stream`), a ghost, its account twice, loops alone or with
+    another, comes and goes, answered the history, encrypted commands, whom it answered and whom
+    not, how it answered the bridge, pings. `answers`: to what the bridge said last, else to others.
+    Without `nickname`: all who look like programs, at most 20. Takes up to 15 s.
     """
     memberships = [link.room(room)]
+    examination = _Examination(link, full=detail == "full")
     if nickname is not None:
-        return await _look_at(link, memberships[0], nickname)
-    return await _look_around(
-        link, [*link.participant.memberships] if room is None else memberships
+        return await examination.at(memberships[0], nickname)
+    return await examination.around(
+        [*link.participant.memberships] if room is None else memberships
     )
 
 
-async def _look_at(link: RoomLink, membership: Membership, nickname: str) -> Diagnosis:
-    """Return why the occupant of this nickname does not do what is expected."""
-    occupant = evidence.occupant_of(membership.status(), nickname)
-    pings: dict[str, evidence.Ping] = {}
-    rooms: list[str] = []
-    if occupant is not None and not occupant.own:
-        pings = await asking.ping_alike(membership, occupant)
-    elif occupant is None:
-        with suppress(NotInRoomError, ConnectionFailedError):  # the status below says so
-            service = membership.jid.partition("@")[2]
-            await membership.recount()
-            rooms = await roomservice.similar_rooms(membership.connection, membership.jid, service)
-    # The occupant may have come or left meanwhile.
-    occupant = evidence.occupant_of(membership.status(), nickname)
-    seen = _Seen(link, membership)
-    await seen.read()
-    known = await seen.known_of(nickname if occupant is None else occupant.nickname, pings)
-    known = known._replace(rooms=rooms)
-    if partners := conduct.partners(known):
-        known = known._replace(**(await asking.declared_by(membership, partners))._asdict())
-    # In a thread: it may take long to compare what a crowd has said.
-    verdict, findings = await asyncio.to_thread(diagnosis.find, known)
-    entries = [_entry(name, finding) for name, finding in findings.items()]
-    return _result(verdict, entries, known.past.since or known.now, [*map(dict, known.answers)])
+class _Program(NamedTuple):
+    """What was found of one program, or of the bridge itself."""
+
+    nickname: str
+    outcome: evidence.Outcome
+    name: str
+    """The name of the finding."""
+    finding: evidence.Finding
 
 
 class _RoomFindings(NamedTuple):
     """What was found in one room."""
 
-    findings: list[tuple[str, evidence.Finding]]
-    """Each with its name."""
+    programs: list[_Program]
     others: int
     """How many others are in it."""
     since: float
     """The time at which the known events of the room begin."""
+    hides: bool = False
+    """Whether somebody was asked who comes and goes."""
+    asked: str = ""
+    """What the bridge said last, if the room passed it on."""
+    answers: Sequence[Entry] = ()
+    """What anybody answered to that."""
 
 
-async def _look_around(link: RoomLink, memberships: list[Membership]) -> Diagnosis:
-    """Return what is wrong with everybody in these rooms who looks like a program."""
-    rooms = await asyncio.gather(*(_look_into(link, membership) for membership in memberships))
-    entries = list[Entry]()
-    for membership, room in zip(memberships, rooms, strict=True):
-        before = f"{membership.name}: " if len(memberships) > 1 else ""
-        for name, finding in room.findings[: MAX_PROGRAMS - len(entries)]:
-            entries.append(_entry(name, finding._replace(detail=before + finding.detail)))
-    people = sum(room.others for room in rooms)
-    verdict = f"Nobody of {people} others looks like a program."
-    if entries:
-        verdict = f"Nothing is found wrong with the programs: {len(entries)} of {people} others."
-    wrong = [str(entry["detail"]) for entry in entries if entry["ok"] is False]
-    if wrong:
-        more = f" {len(wrong) - 1} more are found wrong." if len(wrong) > 1 else ""
-        verdict = wrong[0] + more
-    if any(room.others > MAX_ASKED for room in rooms) or len(entries) == MAX_PROGRAMS:
-        verdict += " Not everybody was looked at: name whom it concerns."
-    return _result(verdict, entries, min(room.since for room in rooms), ())
+class _Examination:
+    """One look at the rooms, and its result."""
 
+    def __init__(self, link: RoomLink, *, full: bool) -> None:
+        self._link = link
+        self._full = full
 
-async def _look_into(link: RoomLink, membership: Membership) -> _RoomFindings:
-    status, now = membership.status(), time.time()
-    if not status.connected:
-        fault = status.out_of(membership.name)
-        return _RoomFindings(
-            [("bridge", evidence.Finding(False, fault.message, fault.hint))], 0, now
+    async def at(self, membership: Membership, nickname: str) -> Diagnosis:
+        """Return why the occupant of this nickname does not do what is expected."""
+        rooms: list[str] = []
+        if evidence.occupant_of(membership.status(), nickname) is None:
+            with suppress(NotInRoomError, ConnectionFailedError):  # the status below says so
+                service = membership.jid.partition("@")[2]
+                await membership.recount()
+                rooms = await roomservice.similar_rooms(
+                    membership.connection, membership.jid, service
+                )
+        seen = _Seen(self._link, membership)
+        await seen.read()
+        known = (await seen.known_of(nickname))._replace(rooms=rooms)
+        log = _log_of(self._link, known)
+        if log is not None:
+            known = known._replace(stream=await asyncio.to_thread(botlog.stream, log, known))
+        # In a thread: it may take long to compare what a crowd has said.
+        conclusion = await asyncio.to_thread(diagnosis.find, known)
+        note = ""
+        if conclusion.finding in {"pair", "account"} or conclusion.outcome == "unknown":
+            known = known._replace(**(await self._partners(membership, known))._asdict())
+            occupant = known.occupant
+            if conclusion.finding != "pair" and occupant is not None and not occupant.own:
+                known = known.pinged(await asking.ping_alike(membership, occupant))
+                note = f" {ASKED}" if known.came_back else ""
+            conclusion = await asyncio.to_thread(diagnosis.find, known)
+        entries = [
+            _entry(name, finding)
+            for name, finding in conclusion.findings.items()
+            if self._full or name == conclusion.finding or finding.ok is False or finding.remark
+        ]
+        step = conclusion.step
+        return self._result(
+            conclusion.outcome,
+            conclusion.verdict + note,
+            entries,
+            known.past.since or known.now,
+            [*map(dict, known.answers)] or _of_others(known),
+            step=step and call(step.tool, step.arguments, self._of(membership)),
+            log=log,
+            nickname=known.nickname,
         )
-    seen = _Seen(link, membership)
-    await seen.read()
-    everybody = await seen.known_of("", {})
-    ours = status.me and status.me.account
-    others = [
-        occupant
-        for occupant in sorted(
-            [*status.others, *status.unlisted], key=lambda it: -(it.last_message_at or 0.0)
+
+    def _of(self, membership: Membership) -> str:
+        """Return the name of a room if it has to be named; empty if there is only one."""
+        return membership.name if len(self._link.participant.memberships) > 1 else ""
+
+    async def _partners(self, membership: Membership, known: evidence.Evidence) -> asking.Declared:
+        """Return what those declare who may be in a loop with the occupant."""
+        names = conduct.partners(known)
+        partners = [it for it in known.status.everybody if it.nickname in names]
+        await self._link.declarations.ask(membership, partners)
+        return self._link.declarations.of(partners)
+
+    async def around(self, memberships: list[Membership]) -> Diagnosis:
+        """Return what is wrong with everybody in these rooms who looks like a program."""
+        rooms = await asyncio.gather(*(self._into(membership) for membership in memberships))
+        programs = list[_Program]()
+        for membership, room in zip(memberships, rooms, strict=True):
+            before = f"{membership.name}: " if len(memberships) > 1 else ""
+            for program in room.programs[: MAX_PROGRAMS - len(programs)]:
+                finding = program.finding._replace(detail=before + program.finding.detail)
+                programs.append(program._replace(finding=finding))
+        outcome, verdict, step = _overall(rooms, programs)
+        if any(room.others > MAX_ASKED for room in rooms) or len(programs) == MAX_PROGRAMS:
+            verdict += " Not everybody was looked at: name whom it concerns."
+        verdict += "".join({f" {ASKED}" for room in rooms if room.hides})
+        entries = [_entry(program.name, program.finding) for program in programs]
+        answers = [answer for room in rooms for answer in room.answers]
+        since = min(room.since for room in rooms)
+        return self._result(outcome, verdict, entries, since, answers, step=step)
+
+    async def _into(self, membership: Membership) -> _RoomFindings:
+        status, now = membership.status(), time.time()
+        if not status.connected:
+            fault = status.out_of(membership.name)
+            finding = evidence.Finding(False, fault.message, fault.hint)
+            return _RoomFindings([_Program("", "cause", "bridge", finding)], 0, now)
+        seen = _Seen(self._link, membership)
+        await seen.read()
+        everybody = await seen.known_of("")
+        ours = status.me and status.me.account
+        others = [
+            occupant
+            for occupant in sorted(
+                [*status.others, *status.unlisted], key=lambda it: -(it.last_message_at or 0.0)
+            )
+            if ours is None or occupant.account != ours
+        ]
+        even = await asyncio.to_thread(exchanges.regulars, everybody.acts)
+        # Who comes and goes may be cut off for being silent: a question would hide that.
+        gone = {departure.nickname for departure in status.departures}
+        back = [it for it in others[:MAX_ASKED] if it.nickname in gone]
+        declarations, programs = self._link.declarations, list[Occupant]()
+        for asked in ([it for it in others[:MAX_ASKED] if it not in back], back):
+            if not programs:
+                await declarations.ask(membership, asked)
+                declared = declarations.of(others)
+                says = declared.programs
+                programs = [it for it in others if says.get(it.nickname, it.nickname in even)]
+                hides = bool(asked) and asked is back
+        outcome, sent = everybody.past.outcome, everybody.past.sent
+        heard = outcome is not None and isinstance(outcome.event, MessageReceived)
+        room = _RoomFindings(
+            [],
+            len(others),
+            everybody.past.since or now,
+            hides,
+            sent.body if sent is not None and heard else "",
+            seen.answers_to(outcome) if heard and outcome is not None else (),
         )
-        if ours is None or occupant.account != ours
-    ]
-    names = [occupant.nickname for occupant in others[:MAX_ASKED]]
-    declared = await asking.declared_by(membership, names)
-    says = declared.programs
-    even = await asyncio.to_thread(exchanges.regulars, everybody.acts)
-    programs = [it for it in others if says.get(it.nickname, it.nickname in even)][:MAX_PROGRAMS]
-    pings = await asyncio.gather(
-        *(asking.ping_alike(membership, occupant) for occupant in programs)
-    )
-    room = _RoomFindings([], len(others), everybody.past.since or now)
-    for occupant, pinged in zip(programs, pings, strict=True):
-        known = await seen.known_of(occupant.nickname, pinged)
+        looks = (self._over(membership, seen, it, declared) for it in programs[:MAX_PROGRAMS])
+        room.programs.extend(await asyncio.gather(*looks))
+        return room
+
+    async def _over(
+        self, membership: Membership, seen: "_Seen", occupant: Occupant, declared: asking.Declared
+    ) -> _Program:
+        """Return what is result of one program; it is pinged if that may decide."""
+        known = await seen.known_of(occupant.nickname)
         known = known._replace(**declared._asdict(), named=False)
-        room.findings.append(await asyncio.to_thread(diagnosis.look_over, known))
-    return room
+        result = await asyncio.to_thread(diagnosis.look_over, known)
+        if result[0] == "unknown" and not known.came_back:
+            known = known.pinged(await asking.ping_alike(membership, occupant))
+            result = await asyncio.to_thread(diagnosis.look_over, known)
+        return _Program(occupant.nickname, *result)
+
+    def _result(
+        self,
+        outcome: evidence.Outcome,
+        verdict: str,
+        findings: list[Entry],
+        since: float,
+        answers: Sequence[Entry],
+        *,
+        step: Entry | None = None,
+        log: Path | None = None,
+        nickname: str = "",
+    ) -> Diagnosis:
+        if outcome != "well" and step is None and log is not None:
+            names = "--nickname", nickname, str(log)
+            step = {"command": shlex.join(["xmpp-bridge", "explain", *names])}
+        if step and self._link.read_only and step.get("tool") == "xmppSend":
+            step = call("xmppWait", {"from": nickname} if nickname else {})
+        hint = GIVE_LOG if outcome == "unknown" and step is None else ""
+        result: Entry = {
+            "outcome": outcome,
+            "verdict": verdict,
+            "findings": [],
+            "answers": [],
+            "since": iso(since),
+            **nonempty({"lookedAt": len(diagnosis.FINDINGS) if nickname else 0}),
+            **nonempty({"hint": hint, "nextStep": step if outcome != "well" else None}),
+            "notice": NOTICE,
+        }
+        if self._full:
+            fitting = fit(
+                result | {"findings": findings}, RESULT_BYTES - MARK_BYTES, answers=answers
+            )
+        else:
+            lists = {"findings": findings, "answers": answers}
+            fitting = fit(result, BRIEF_BYTES - MARK_BYTES, **lists)
+        whole = [len(fitting[name]) for name in ("findings", "answers")]
+        return fitting | nonempty({"truncated": whole != [len(findings), len(answers)]})
+
+
+def _overall(
+    rooms: Sequence[_RoomFindings], programs: Sequence[_Program]
+) -> tuple[evidence.Outcome, str, Entry | None]:
+    """Return the outcome for all programs, the verdict, and the next step."""
+    causes = [program for program in programs if program.outcome == "cause"]
+    if causes:
+        more = f" {len(causes) - 1} more are found wrong." if len(causes) > 1 else ""
+        step = call("xmppCheck", {}) if causes[0].name == "bridge" else None
+        return "cause", causes[0].finding.detail + more, step
+    asked = [room.asked for room in rooms if room.asked]
+    answered = {str(it["sender"]): it["answerMs"] for room in rooms for it in room.answers[::-1]}
+    others = f"{len(programs)} of {sum(room.others for room in rooms)} others."
+    said = f" Nobody answered {evidence.words_of(asked[-1])}." if asked else ""
+    if answered:
+        times = ", ".join(f"{name_of(name)} after {ms:,.0f} ms" for name, ms in answered.items())
+        silent = [it.nickname for it in programs if it.nickname not in answered][:MAX_NAMED]
+        silence = f"; {evidence.list_of(silent)} did not" if silent else ""
+        said = f" Answered what the bridge said last: {times}{silence}."
+    unclear = [program.nickname for program in programs if program.outcome == "unknown"]
+    if programs and not unclear and (answered or not asked):
+        return "well", f"Nothing is wrong with the programs: {others}{said}", None
+    if programs:
+        step = {
+            "tool": "xmppDiagnose",
+            "arguments": {"nickname": [*unclear, programs[0].nickname][0]},
+        }
+        words = "It is not known whether anything is wrong with the programs"
+        return "unknown", f"{words}: {others}{said}", step
+    step = {"tool": "xmppOccupants", "arguments": {}}
+    if not asked:
+        step = {"tool": "xmppSend", "arguments": {"message": "!ping", "awaitSeconds": 10}}
+    verdict = f"Nobody of {others.partition(' of ')[2][:-1]} looks like a program.{said}"
+    return "well" if answered else "unknown", verdict, step
+
+
+def _log_of(link: RoomLink, known: evidence.Evidence) -> Path | None:
+    """Return the log of the bot with this nickname, if one is known."""
+    return link.bot_logs.get(known.nickname) or link.bot_logs.get(visible(known.nickname))
+
+
+def _of_others(known: evidence.Evidence) -> list[Entry]:
+    """Return the newest answers to others, and who was left without one, the oldest first.
+
+    There are none if the bridge spoke itself.
+    """
+    if known.past.sent is not None:
+        return []
+    asks = exchanges.asks_of(known)
+    entries = [
+        _exchange(ask.asked) | {"answerMs": round(ask.seconds * 1000, 3)}
+        for ask in asks
+        if ask.answer is not None
+    ]
+    return entries[-MAX_OTHERS:] + [
+        _exchange(group.last) | {"how": "not at all", "times": len(group.asks)}
+        for group in exchanges.left_out(known, asks)[-MAX_OTHERS:]
+    ]
+
+
+def _exchange(asked: Record) -> Entry:
+    body, at = evidence.body_of(asked), iso(asked.at)
+    return nonempty({"to": evidence.sender_of(asked), "asked": body, "at": at})
 
 
 def _order_of(rows: Sequence[Recorded]) -> Callable[[Recorded], tuple[float, bool]]:
@@ -194,20 +384,6 @@ def _entry(name: str, finding: evidence.Finding) -> Entry:
     return fields | nonempty({"hint": finding.hint})
 
 
-def _result(
-    verdict: str, findings: list[Entry], since: float, answers: Sequence[Entry]
-) -> Diagnosis:
-    result: Entry = {
-        "verdict": verdict,
-        "findings": findings,
-        "answers": [],
-        "since": iso(since),
-        "notice": NOTICE,
-    }
-    fitting = fit(result, RESULT_BYTES - MARK_BYTES, answers=answers)
-    return fitting | nonempty({"truncated": len(fitting["answers"]) < len(answers)})
-
-
 class _Seen:
     """What happened in a room: what the bridge has seen, and what was recorded before."""
 
@@ -232,12 +408,14 @@ class _Seen:
             earlier, _ = await self._recorded(EventFilter(), before, before - RECORDED_SECONDS)
             self._records += earlier
 
-    async def known_of(
-        self, nickname: str, pings: Mapping[str, evidence.Ping]
-    ) -> evidence.Evidence:
-        """Return what is known of the occupant of this nickname; if it is empty, of the room."""
+    async def known_of(self, nickname: str) -> evidence.Evidence:
+        """Return what is known of the occupant of this nickname; if it is empty, of the room.
+
+        The nickname may be written as `visible` escapes it.
+        """
         status = self._membership.status()
         occupant = evidence.occupant_of(status, nickname) if nickname else None
+        nickname = nickname if occupant is None else occupant.nickname
         past = evidence.Past(
             nickname,
             there=occupant is not None or not nickname,
@@ -250,6 +428,8 @@ class _Seen:
             kinds = frozenset({"leave", "nick", "join"})
         elif occupant is not None and occupant.role == "visitor" and past.silenced is None:
             kinds = frozenset({"leave", "nick", "role"})
+        elif occupant is not None and occupant.affiliation == "owner" and not status.persistent:
+            kinds = frozenset({"join", "role"})
         if kinds:
             rows, oldest = await self._recorded(EventFilter(kinds, nickname), before)
             await self._add(past, rows)
@@ -261,9 +441,8 @@ class _Seen:
             occupant=occupant,
             past=past,
             now=now,
-            answers=self._answers_in(past),
-            ping=pings.get(nickname),
-            namesakes={name: it for name, it in pings.items() if name != nickname},
+            answers=self._answers_in(reversed(past.replies), past.outcome),
+            recorded=bool(self._cursors),
         )
 
     async def _add(self, past: evidence.Past, records: Sequence[Record]) -> None:
@@ -300,12 +479,16 @@ class _Seen:
             return records, walk.oldest_at
         return records, before
 
-    def _answers_in(self, past: evidence.Past) -> list[Entry]:
-        """Return the answers to what we said last, the oldest first."""
+    def answers_to(self, said: Record) -> list[Entry]:
+        """Return what anybody answered to what we `said`, the oldest first."""
+        after = (record for record in reversed(self._records) if record.number > said.number)
+        return self._answers_in(after, said)
+
+    def _answers_in(self, records: Iterable[Record], said: Record | None) -> list[Entry]:
+        """Return the answers to what we `said` last, the oldest first."""
         journal, answers = self._link.participant.journal, list[Entry]()
-        if past.outcome is not None:
-            for reply in reversed(past.replies):
-                if len(answers) < MAX_ANSWERS and (entry := answer(reply, journal, past.outcome)):
-                    cursor = self._cursors.get(reply.number, entry["cursor"])
-                    answers.append(entry | {"cursor": cursor})
+        for reply in records if said is not None else ():
+            if said and len(answers) < MAX_ANSWERS and (entry := answer(reply, journal, said)):
+                cursor = self._cursors.get(reply.number, entry["cursor"])
+                answers.append(entry | {"cursor": cursor})
         return answers

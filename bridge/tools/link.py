@@ -1,5 +1,7 @@
 """How a tool reaches the rooms, and the errors that it raises if it cannot."""
 
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated
 
 from bridge.mcp.errors import ArgumentError, ToolError
@@ -8,6 +10,7 @@ from bridge.recording.recorded import Reader
 from bridge.recording.recording import Recording
 from bridge.text import listed, name_of, rooms_named
 from bridge.tools.entries import noticed
+from bridge.xmpp.checks.asking import Declarations
 from bridge.xmpp.errors import NotInRoomError
 from bridge.xmpp.link.connection import Connection
 from bridge.xmpp.model.faults import Fault
@@ -29,6 +32,12 @@ class RoomLink:
     def __init__(self, participant: Participant, recording: Recording | None = None) -> None:
         self._participant = participant
         self._recording = recording
+        self.bot_logs: Mapping[str, Path] = {}
+        """The debug logs of bots, by nickname."""
+        self.read_only = False
+        """Whether nothing may be said, so that a next step is not to say something."""
+        self.declarations = Declarations()
+        """What occupants of the rooms have said that they are."""
         self.missing = ""
         """What the participant needs but is not installed; empty if nothing is missing."""
 

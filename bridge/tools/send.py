@@ -11,7 +11,7 @@ from bridge.mcp.errors import ArgumentError, ToolError
 from bridge.mcp.schema import Bounds, always
 from bridge.mcp.toolset import DEFAULT_DEADLINE_SECONDS, tool
 from bridge.text import iso, one_line, quoted
-from bridge.tools.answers import MAX_ANSWERS, answer, doubled
+from bridge.tools.answers import MAX_ANSWERS, answer, call, doubled
 from bridge.tools.entries import (
     MARK_BYTES,
     NOTICE,
@@ -150,7 +150,7 @@ async def xmpp_send(
 
     With `awaitSeconds` it then waits for `answers` (from anybody, or only `from`): what others said
     after, each with `answerMs` and `how` (public, private, encrypted, no-body, error). It returns
-    1.5 s after the first, so that a second one is seen. No answer: call xmppDiagnose.
+    1.5 s after the first, so that a second one is seen. No answer: make the call in `nextStep`.
     """
     if (seconds := timeout_seconds + await_seconds) > MAX_WAIT_SECONDS:
         raise ArgumentError(
@@ -164,16 +164,20 @@ async def xmpp_send(
     if await_seconds:
         answers = await _answers(link, reflection.record, from_, await_seconds, context)
     lists = {"answers": answers} if await_seconds else {}
-    hint = ""
+    further: Entry = {}
     if await_seconds and not answers:
-        hint = (
-            f"No answer within {await_seconds:g} s. Call xmppDiagnose with the nickname of who "
-            "should have answered, or xmppWait with this cursor to wait on."
-        )
+        several = len(link.participant.memberships) > 1
+        asked = {"nickname": from_} if from_ else {}
+        further = {
+            "hint": f"No answer within {await_seconds:g} s. Call xmppDiagnose with the nickname of "
+            "who should have answered, or xmppWait with this cursor to wait on.",
+            "nextStep": call("xmppDiagnose", asked, membership.name if several else ""),
+        }
     result = _proof_of(reflection, message) | {
         "to": membership.name,
         "cursor": link.participant.journal.cursor_of(reflection.record.number),
-        **nonempty({"hint": hint, "warnings": doubled(answers, membership.status().accounts)}),
+        **nonempty({"warnings": doubled(answers, membership.status().accounts)}),
+        **further,
     }
     if answers:
         result["notice"] = NOTICE

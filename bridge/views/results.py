@@ -56,7 +56,9 @@ def lines_of(result: Json, display: Display) -> list[str]:
     match result:
         case {"sent": True, "to": _, "roundTripMs": _}:
             return _sent(result, display)
-        case {"verdict": text, "findings": list()} | {"diagnosis": text, "phases": list()}:
+        case {"verdict": text, "findings": list()}:
+            return _diagnosed(result, text, display)
+        case {"diagnosis": text, "phases": list()}:
             return _found(result, text, display)
         case {"entries": list(entries)} if all(map(_is_entry, entries)):
             return _page(result, entries, display)
@@ -127,14 +129,40 @@ def _rows(result: Object) -> list[dict[str, Json]]:
 
 
 def _found(result: Object, text: Json, display: Display) -> list[str]:
-    """Return each stage or finding, the answers, the outcome, which is `text`, and what to do."""
+    """Return each stage, the outcome, which is `text`, and what to do."""
     lines, former = list[str](), dict[str, Json]()
     for finding in _rows(result):
         lines += stage(finding, former, display)
         former = finding
-    lines += [*_answers(result, display), "", *outcome(text, [result], display)]
+    lines += ["", *outcome(text, [result], display)]
+    return lines + _paragraphs([result.get("standing")], display)
+
+
+def _diagnosed(result: Object, text: Json, display: Display) -> list[str]:
+    """Return the verdict, which is `text`, what supports it, and last what to do next."""
+    paint = display.red if result.get("outcome") == "cause" else display.bold
+    findings = objects(result, "findings")
+    lines = _paragraphs([text], display, paint)
+    for finding in findings:
+        if not _text(text).startswith(_text(finding.get("detail"))):
+            lines += row(finding, display)
+    lines += _answers(result, display)
+    looked = result.get("lookedAt")
+    more = looked - len(findings) if isinstance(looked, int) else 0
+    rest = f"Looked at {more} more things, nothing to see." if more > 0 else ""
     since = f"Looked at what happened since {_text(result['since'])}." if "since" in result else ""
-    return lines + _paragraphs([result.get("standing"), since], display)
+    hints = [finding.get("hint") for finding in findings if finding.get("ok") is False]
+    return lines + _paragraphs([rest, since, *hints, *_next(result)], display)
+
+
+def _next(result: Object) -> list[str]:
+    """Return what the result says to do next."""
+    step, hint = result.get("nextStep"), result.get("hint")
+    if not isinstance(step, dict):
+        return [_text(hint)] if hint else []
+    command = step.get("command")
+    call = f"{_text(step.get('tool'))} {as_json(step.get('arguments'))}"
+    return [f"Next: {_text(command) if command else call}"]
 
 
 def _sent(result: Object, display: Display) -> list[str]:
@@ -147,14 +175,19 @@ def _sent(result: Object, display: Display) -> list[str]:
         lines.append(display.red("No answer."))
     lines += _answers(result, display)
     warnings = result.get("warnings")
-    return lines + _paragraphs(warnings if isinstance(warnings, list) else [], display, display.red)
+    lines += _paragraphs(warnings if isinstance(warnings, list) else [], display, display.red)
+    return lines + _paragraphs(_next(result), display)
 
 
 def _answers(result: Object, display: Display) -> list[str]:
     lines = []
     for answer in objects(result, "answers"):
         event = {name: value for name, value in answer.items() if name != "at"}
-        text = f"after {_ms(answer.get('answerMs'))} ms {format_event(event)}"
+        took = f"after {_ms(answer['answerMs'])} ms" if "answerMs" in answer else "no answer"
+        text = f"{took} {format_event(event)}"
+        if "to" in answer:
+            times = f" ({_text(answer['times'])} times)" if "times" in answer else ""
+            text = f"{took} to <{_text(answer['to'])}> {_text(answer.get('asked', ''))}{times}"
         lines += display.hanging(INDENT, len(INDENT), text, len(INDENT))
     return lines
 

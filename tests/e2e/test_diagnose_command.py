@@ -15,12 +15,12 @@ from tests.store.shelf import Shelf
 
 SAY = ("--say", "!ping")
 CASES: dict[str, tuple[dict[str, str], tuple[str, ...], int, str]] = {
-    "it answers": ({}, ("Echo", *SAY), 0, "\nNothing is wrong: "),
-    "nothing was said": ({}, ("Echo",), 2, "\nNothing is found wrong "),
-    "it is not there": ({}, ("Nobody",), 1, '\n"Nobody" was never in the room '),
-    "all programs": ({}, (), 0, "\nNothing is found wrong with the programs: 1 of 1 others."),
-    "all programs, and it speaks": ({}, SAY, 0, "\nNothing is found wrong with the programs: "),
-    "read-only": ({"BRIDGE_READ_ONLY": "1"}, ("Echo",), 2, "\nNothing is found wrong "),
+    "it answers": ({}, ("Echo", *SAY), 0, "Nothing is wrong: "),
+    "nothing was said": ({}, ("Echo",), 2, "\nNext: xmpp-bridge diagnose --sandbox --say "),
+    "it is not there": ({}, ("Nobody",), 2, '"Nobody" was never in the room '),
+    "all programs": ({}, (), 2, "is wrong with the programs: 1 of 1 others."),
+    "all programs, and it speaks": ({}, SAY, 0, 'said last: "Echo" after '),
+    "read-only": ({"BRIDGE_READ_ONLY": "1"}, ("Echo",), 2, "\nNext: xmpp-bridge watch --sandbox"),
     "read-only, and it speaks": ({"BRIDGE_READ_ONLY": "1"}, ("Echo", *SAY), 2, "READ_ONLY in the"),
     "nobody to ask": ({"BRIDGE_CONFIRM_SEND": "1"}, ("Echo", *SAY), 1, "CONFIRM_SEND in the"),
     "another room": ({}, ("Echo", "--room", "nix"), 2, '--room "nix" is no room'),
@@ -41,7 +41,8 @@ async def test_where_no_server_is_the_cause_is_that_the_bridge_is_not_in_the_roo
 ) -> None:
     code, out, _ = await run(tmp_path, NOWHERE, "diagnose", *arguments)
     assert code == 1
-    assert "\nNot in the room room@conference.localhost" in out
+    assert out.startswith("Not in the room room@conference.localhost")
+    assert out.endswith("\nNext: xmpp-bridge check\n")
     assert "XMPP_SERVICE" in out
 
 
@@ -50,7 +51,7 @@ async def test_without_a_nickname_the_exit_code_is_about_the_programs_in_the_roo
 ) -> None:
     environment = prosody.environment(LANG="C")
     code, out, err = await run(tmp_path, environment, "diagnose")
-    assert (code, "\nNobody of 0 others looks like a program." in out) == (2, True), out + err
+    assert (code, "Nobody of 0 others looks like a program." in out) == (2, True), out + err
     room, account = environment["MUC_ROOM"], prosody.robot
     async with Witness(prosody, account, room, "Robot") as robot:
         await configure(robot, whois="anyone")
@@ -83,7 +84,7 @@ async def test_what_send_said_counts_if_it_was_recorded(
             assert await looking.ended() == 0
         shown = on_screen(looking, 40)
         assert max(map(len, shown)) <= 40
-        assert [line for line in shown if line.startswith("bridge     ok      ")]
+        assert shown[0].startswith("Nothing is wrong: ")
         assert "<Robot> pong\\u{202E}" in " ".join(line.strip() for line in shown)
         plain, painted = environment | XTERM | {"NO_COLOR": "1"}, SGR.search(looking.out)
         async with Watching(tmp_path, plain, "Robot", command="diagnose", columns=40) as looking:

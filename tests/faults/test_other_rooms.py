@@ -304,7 +304,7 @@ async def test_a_room_that_shows_no_roles_lets_us_in_and_everybody_speak(
         listed = await bridge.bare("xmppOccupants", nickname="Robot")
         (robot,) = listed["occupants"]
         assert told(robot, "role", "voice") == ["unknown", True]
-        diagnosed = await bridge.bare("xmppDiagnose", nickname="Robot")
+        diagnosed = await bridge.bare("xmppDiagnose", nickname="Robot", detail="full")
         (voice,) = [it for it in diagnosed["findings"] if it["name"] == "voice"]
         assert (voice["ok"], "shows no role" in voice["detail"]) == (None, True)
 
@@ -549,7 +549,7 @@ async def test_who_speaks_and_is_not_listed_is_not_shown_by_the_room(tmp_path: P
             assert "Robot" not in str(listed["occupants"])
         pinged = await bridge.bare("xmppPing", target="Robot")
         assert (pinged["reachable"], pinged["address"]) == (True, f"{ROOM}/Robot")
-        diagnosed = await bridge.bare("xmppDiagnose", nickname="Robot")
+        diagnosed = await bridge.bare("xmppDiagnose", nickname="Robot", detail="full")
         present_ = next(it for it in diagnosed["findings"] if it["name"] == "present")
         assert "is not shown by the room" in present_["detail"]
         assert present_["detail"] in diagnosed["verdict"]

@@ -19,6 +19,7 @@ IGNORED = {
     "BRIDGE_STORE_DAYS": "1",
     "BRIDGE_STORE_MB": "10",
     "BRIDGE_STORE_STANZAS": "1",
+    "BRIDGE_BOT_LOGS": "Robot=/home/you/.ssh/id",
     "BRIDGE_LOG_FILE": "log",
     "LLM_BASE_URL": "https://evil.example",
     "LLM_API_KEY": "k",

@@ -16,7 +16,7 @@ NEEDED = [
     ("MUC_ROOM", "r@Conference.example", "rooms", ("r@conference.example",)),
 ]
 """Each variable that is needed, what may stand in it, the setting that it is, and its value."""
-OPTIONAL = [
+OPTIONAL: list[tuple[str, str, str, object, object]] = [
     ("XMPP_SERVICE", " xmpps://h.example ", "service", Service("xmpps", "h.example", 5223), None),
     ("MCP_BOT_NICKNAME", "Bug Hunter", "nickname", "Bug Hunter", "McpDebug"),
     ("MUC_PASSWORD", "open sesame ", "room_password", Secret("open sesame "), None),
@@ -27,6 +27,13 @@ OPTIONAL = [
     ("BRIDGE_CONFIRM_SEND", "true", "confirm_send", True, False),
     ("BRIDGE_SEND_RATE", "7", "send_rate", 7, 60),
     ("BRIDGE_HISTORY", "500", "history", 500, 10_000),
+    (
+        "BRIDGE_BOT_LOGS",
+        "R2=/a.log, D=2=/b",
+        "bot_logs",
+        {"R2": Path("/a.log"), "D=2": Path("/b")},
+        {},
+    ),
     ("BRIDGE_LOG_FILE", "logs/log", "log_file", Path("logs/log"), None),
     ("BRIDGE_STORE", "rooms.db", "store", Path("rooms.db"), None),
     ("BRIDGE_STORE_DAYS", "7", "store_days", 7, 30),

@@ -71,7 +71,8 @@ async def come_and_go(stage: Stage, robot: Robot, times: int) -> None:
 
 
 async def diagnosed(stage: Stage) -> dict[str, Any]:
-    result: dict[str, Any] = fitting(xmpp_diagnose, await xmpp_diagnose(stage.link, nickname=ROBOT))
+    told = await xmpp_diagnose(stage.link, nickname=ROBOT, detail="full")
+    result: dict[str, Any] = fitting(xmpp_diagnose, told)
     return result
 
 

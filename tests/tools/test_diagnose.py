@@ -13,7 +13,7 @@ import pytest
 from bridge.store.database import Observer
 from bridge.text import iso
 from bridge.tools.answers import MAX_ANSWERS
-from bridge.tools.diagnose import MAX_ASKED, MAX_PROGRAMS, xmpp_diagnose
+from bridge.tools.diagnose import BRIEF_BYTES, MAX_ASKED, MAX_PROGRAMS, xmpp_diagnose
 from bridge.tools.entries import NOTICE, RESULT_BYTES
 from bridge.tools.link import RoomLink
 from bridge.wire.names import DISCO_INFO, PING, StanzaError
@@ -55,7 +55,7 @@ async def _diagnosed(link: RoomLink, **given: object) -> dict[str, Any]:
     asked = {"nickname": "Robot", **given}
     asked = {name: value for name, value in asked.items() if value is not None}
     found = fitting(xmpp_diagnose, await xmpp_diagnose(link, **arguments(xmpp_diagnose, asked)))
-    assert len(json.dumps(found)) <= RESULT_BYTES
+    assert len(json.dumps(found)) <= (RESULT_BYTES if "detail" in given else BRIEF_BYTES)
     assert found["notice"] == NOTICE
     return found
 
@@ -64,10 +64,13 @@ def _ok(found: dict[str, Any]) -> dict[str, bool | None]:
     return {one["name"]: one["ok"] for one in found["findings"]}
 
 
-async def test_it_says_nothing_and_asks_only_whom_it_concerns() -> None:
+async def test_it_says_nothing_and_asks_only_where_no_answer_decides() -> None:
+    silent = _beside(SENT, HEARD)
+    assert (await _diagnosed(silent.link))["outcome"] == "unknown"
+    assert silent.stream.asked == [(ROBOT, PING)]
     played = _beside(SENT, HEARD, MessageReceived(ROBOT, "Robot", "pong"))
     found = await _diagnosed(played.link)
-    assert played.stream.asked == [(ROBOT, PING)]
+    assert (found["outcome"], played.stream.asked) == ("well", [])
     assert played.said == []
     (answer,) = found["answers"]
     assert (answer["body"], answer["how"], answer["cursor"]) == ("pong", "public", "epoch-3")
@@ -106,8 +109,8 @@ OURS = Observer(ACCOUNT, "McpDebug-send", "former")
     ("by", "ago", "since", "verdict"),
     [
         (OURS, 60.0, 60.0, "Nothing is wrong: "),
-        (NIGHTLY, 60.0, 59.9, "Nothing is found wrong "),  # another account said it
-        (OURS, 3_700.0, 0.0, "Nothing is found wrong "),  # nobody remembers
+        (NIGHTLY, 60.0, 59.9, "Nothing is wrong, as far as the bridge saw since "),
+        (OURS, 3_700.0, 0.0, "It is not known whether "),  # nobody remembers
     ],
 )
 async def test_what_our_account_said_before_the_bridge_came_counts_for_an_hour(
@@ -122,7 +125,7 @@ async def test_what_our_account_said_before_the_bridge_came_counts_for_an_hour(
     played.publish(OccupantLeft(f"{ROOM}/Z", "Z"), at=now)
     found = await _diagnosed(played.link)
     assert found["verdict"].startswith(verdict)
-    if answers := found["answers"]:
+    if (answers := found["answers"]) and by is OURS:
         assert (answers[0]["body"], answers[0]["answerMs"]) == ("pong", pytest.approx(100, abs=2))
         assert answers[0]["cursor"].startswith(RECORDED)
     assert found["since"] == iso(now - since)
@@ -133,15 +136,15 @@ async def test_what_our_account_said_before_the_bridge_came_counts_for_an_hour(
 async def test_a_nickname_with_hidden_characters_is_known_by_either_spelling() -> None:
     for spelt in ("Rob\u200bot", r"Rob\u{200B}ot"):
         link = _beside(nickname="Rob\u200bot").link
-        assert _ok(await _diagnosed(link, nickname=spelt))["present"] is True
+        assert _ok(await _diagnosed(link, nickname=spelt, detail="full"))["present"] is True
 
 
 @pytest.mark.parametrize(
     "refused", [ConnectionFailedError(FAULT), IqError(StanzaError("forbidden"))]
 )
 async def test_a_ping_that_cannot_be_made_tells_nothing(refused: Exception) -> None:
-    found = await _diagnosed(_beside(stream=Asked(lambda *_: refused)).link)
-    assert _ok(found)["ping"] is None
+    link = _beside(stream=Asked(lambda *_: refused)).link
+    assert _ok(await _diagnosed(link, detail="full"))["ping"] is None
 
 
 async def test_a_flood_of_long_answers_is_cut() -> None:
@@ -203,11 +206,13 @@ async def test_without_a_nickname_it_looks_at_whoever_says_that_it_is_a_program(
     everybody = {**programs, **people}
     link, stream = standing(_saying(everybody), *everybody, "Silent")
     found = await _diagnosed(link, nickname=None)
-    assert [(it["name"], it["ok"]) for it in found["findings"]] == [("program", True)] * 3
+    assert [(it["name"], it["ok"]) for it in found["findings"]] == [("program", None)] * 3
     assert [it["detail"].partition('"')[2].partition('"')[0] for it in found["findings"]] == [
         *programs
     ]
-    assert found["verdict"] == "Nothing is found wrong with the programs: 3 of 8 others."
+    words = "It is not known whether anything is wrong with the programs: 3 of 8 others."
+    assert (found["outcome"], found["verdict"]) == ("unknown", words)
+    assert found["nextStep"] == {"tool": "xmppDiagnose", "arguments": {"nickname": "Bot"}}
     assert found["answers"] == []
     pinged = [to for to, namespace in stream.asked if namespace == PING]
     assert pinged == [f"{ROOM}/{name}" for name in programs]
@@ -223,7 +228,11 @@ async def test_without_a_nickname_it_looks_at_whoever_answers_as_a_program(
         played.publish(_said("Robot", "pong"), at=30.0 * number + 0.1)
     found = await _diagnosed(played.link, nickname=None)
     assert [it["detail"] for it in found["findings"]] == (
-        [] if kind else ['"Robot" answers as evenly as a program; nothing is found wrong with it.']
+        []
+        if kind
+        else [
+            '"Robot" answers as evenly as a program; it answered "!ping" of "Wilma" after 100 ms.'
+        ]
     )
     assert (found["verdict"] == "Nobody of 1 others looks like a program.") is (kind is not None)
 
@@ -231,9 +240,11 @@ async def test_without_a_nickname_it_looks_at_whoever_answers_as_a_program(
 async def test_a_cause_of_one_program_is_the_verdict_and_the_bridges_words_concern_nobody() -> None:
     played = _beside(SENT, HEARD, stream=Asked(_saying({"Robot": "client/bot"})))
     found = await _diagnosed(played.link, nickname=None)
-    assert _ok(found) == {"program": True}
+    assert _ok(found) == {"program": None}
+    assert found["verdict"].endswith('1 of 1 others. Nobody answered "!ping".')
     visitor = replace(occupant("Robot"), role="visitor")
     played.picture = replace(STATUS, occupants=(*STATUS.occupants, visitor), moderated=True)
+    played.publish(_said("Wilma", "!ping"))
     found = await _diagnosed(played.link, nickname=None)
     assert _ok(found) == {"voice": False}
     assert found["verdict"] == found["findings"][0]["detail"]
@@ -248,9 +259,13 @@ async def test_a_cause_of_one_program_is_the_verdict_and_the_bridges_words_conce
 async def test_a_crowd_is_asked_within_limits_and_the_bridges_other_session_is_left_out() -> None:
     crowd = [f"Bot {number}" for number in range(MAX_ASKED + 1)]
     link, stream = standing(_saying(dict.fromkeys(crowd, "client/bot")), *crowd)
-    found = await _diagnosed(link, nickname=None)
+    found = await _diagnosed(link, nickname=None, detail="full")
     asked = [to for to, namespace in stream.asked if namespace == DISCO_INFO]
     assert (len(asked), len(found["findings"])) == (MAX_ASKED, MAX_PROGRAMS)
+    brief = await _diagnosed(link, nickname=None)
+    assert brief["truncated"]
+    asked = [to for to, namespace in stream.asked if namespace == DISCO_INFO]
+    assert len(asked) == MAX_ASKED  # what was answered counts for an hour
     assert "Not everybody was looked at" in found["verdict"]
     ours = replace(occupant("Other"), real_jid="bot@example/other")
     own = replace(STATUS.occupants[0], real_jid="bot@example/r")

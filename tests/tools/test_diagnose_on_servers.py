@@ -27,7 +27,7 @@ from tests.tools.troubled import COMMAND, TROUBLES, staged
 
 PAGE = PAGES["docs/diagnosis.md"]
 CAUSES = {row[0]: row[1:] for row in tables(PAGE)["what is the matter"]}
-EXAMPLE, AROUND = blocks(PAGE, "text")
+EXAMPLE, _, AROUND = blocks(PAGE, "text")
 SHOWN = "it answers in private"
 """The trouble that the page shows in full."""
 SMALL_BYTES = 3_000
@@ -36,7 +36,9 @@ SMALL_BYTES = 3_000
 
 def test_the_page_has_each_finding_and_each_has_its_trouble() -> None:
     assert [quoted(row[0]) for row in tables(PAGE)["finding"]] == [[one] for one in FINDINGS]
-    assert {one.finding for one in TROUBLES.values()} == {*FINDINGS, None} - {"room", "said"}
+    assert {one.finding for one in TROUBLES.values()} == {*FINDINGS, None} - {
+        *("room", "said", "stream")
+    }
 
 
 def test_the_page_says_of_twenty_reports_which_call_finds_each() -> None:
@@ -78,6 +80,7 @@ async def test_the_trouble_is_named(
         asking = (xmpp_diagnose(link, nickname=trouble.asked), xmpp_diagnose(link))
         found, around = (fitting(xmpp_diagnose, one) for one in await asyncio.gather(*asking))
         results["xmppDiagnose"] = found
+    assert found["outcome"] == trouble.outcome
     wrong = [one for one in found["findings"] if one["ok"] is False]
     assert [one["name"] for one in wrong][:1] == ([trouble.finding] if trouble.finding else [])
     assert all(one["hint"] for one in wrong)

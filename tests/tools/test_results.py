@@ -379,9 +379,8 @@ async def test_what_is_the_matter_with_somebody(
     names = {getattr(one, "sender", None) for one in events}
     for name in {"Robot", text, *names} - {"", None}:
         for room in rooms:
-            found = _checked(
-                await xmpp_diagnose(link, nickname=name, room=room), tool=xmpp_diagnose
-            )
+            told = await xmpp_diagnose(link, nickname=name, room=room, detail="full")
+            found = _checked(told, tool=xmpp_diagnose)
             assert found["verdict"]
             assert len(found["findings"]) == len(FINDINGS)
     assert _checked(await xmpp_diagnose(link), tool=xmpp_diagnose)["verdict"]

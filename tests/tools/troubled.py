@@ -15,7 +15,7 @@ from slixmpp.xmlstream.stanzabase import StanzaBase
 from bridge.settings.values import Secret
 from bridge.tools.link import RoomLink
 from bridge.wire.names import STANZA_ERRORS
-from bridge.xmpp.checks.conduct import STAYS
+from bridge.xmpp.checks.conduct import LEFT_OUT, STAYS
 from bridge.xmpp.checks.diagnosis import LATE_MS
 from bridge.xmpp.model.events import NicknameChanged, OccupantChanged, OccupantJoined, OccupantLeft
 from tests.faults.scene import Eyes, Scene, configure, scene
@@ -217,11 +217,14 @@ async def meets_another_program(stage: Stage) -> None:
     await stage.eyes.hears(f"Parrot heard {ROBOT} {LOOPS} times")
 
 
-async def is_given_an_encrypted_command(stage: Stage) -> None:
-    message = stage.wilma.client.make_message(mto=JID(stage.scene.room), mtype="groupchat")
-    message.append(Element(ENCRYPTED))
-    message.send()
-    await stage.eyes.see(lambda event: getattr(event, "encrypted", None))
+async def is_given_encrypted_commands(stage: Stage) -> None:
+    stage.wilma.say(COMMAND)
+    await stage.eyes.hears(ANSWER)
+    for _ in range(LEFT_OUT):
+        message = stage.wilma.client.make_message(mto=JID(stage.scene.room), mtype="groupchat")
+        message.append(Element(ENCRYPTED))
+        message.send()
+        await stage.eyes.see(lambda event: getattr(event, "encrypted", None))
 
 
 async def left_a_ghost(stage: Stage) -> None:
@@ -240,6 +243,12 @@ async def is_renamed(stage: Stage) -> None:
 
 
 async def is_silenced(stage: Stage) -> None:
+    await is_moderated(stage)
+    stage.wilma.say(COMMAND)
+    await stage.eyes.hears(COMMAND)
+
+
+async def is_moderated(stage: Stage) -> None:
     await configure(stage.wilma, moderatedroom="1")
     await stage.wilma.muc.set_role(stage.scene.room, ROBOT, "visitor")
     await stage.eyes.see(lambda event: isinstance(event, OccupantChanged))
@@ -283,7 +292,7 @@ class Trouble:
     """What is the matter with the bot, and what has to be found."""
 
     finding: str | None
-    """The first that is not so."""
+    """The one that decides: a cause, or what is not as it should be."""
     answers: Answers | None = at_once
     """None: the bot is not in the room."""
     before: Arrange = nothing
@@ -300,24 +309,30 @@ class Trouble:
     """A finding that is not so either."""
     around: bool = True
     """Whether a look at all programs finds it, too; of the bridge alone, it finds nothing."""
+    outcome: str = "cause"
+    """What the look at the bot comes to."""
     on_both: bool = False
     """Whether servers answer differently, so that Prosody alone does not show it."""
 
 
 TROUBLES: dict[str, Trouble] = {
-    "nothing: it is healthy": Trouble(None, hows="public", seconds=5),
+    "nothing: it is healthy": Trouble(None, hows="public", seconds=5, outcome="well"),
     "the bridge has the wrong password": Trouble("bridge", before=wrong_password),
     "the bridge is banned": Trouble("bridge", before=banned),
-    "it was never in the room": Trouble("present", None, around=False),
-    "it is in another room": Trouble("present", None, before=goes_to_another_room, around=False),
+    "it was never in the room": Trouble("present", None, around=False, outcome="unknown"),
+    "it is in another room": Trouble(
+        "present", None, before=goes_to_another_room, around=False, outcome="unknown"
+    ),
     "the bridge's MUC_ROOM has a typo": Trouble(
         "present", before=is_in_the_room_that_was_meant, around=False, further="room", on_both=True
     ),
-    "its nickname is spelt otherwise": Trouble("present", asked="robot", around=False),
+    "its nickname is spelt otherwise": Trouble(
+        "present", asked="robot", around=False, outcome="unknown"
+    ),
     "it left": Trouble("present", then=leaves, around=False),
     "it was kicked": Trouble("present", then=is_kicked, on_both=True, around=False),
     "it changed its nickname": Trouble("present", then=is_renamed, around=False),
-    "it has no voice": Trouble("voice", then=is_silenced, on_both=True),
+    "it has no voice": Trouble("voice", then=is_silenced, on_both=True, hows="", around=False),
     "it runs twice": Trouble(
         "account",
         before=lambda stage: configure(stage.wilma, whois="anyone"),
@@ -325,7 +340,7 @@ TROUBLES: dict[str, Trouble] = {
         on_both=True,
     ),
     "it runs twice, in a room that hides accounts": Trouble(
-        "alike", soon, then=runs_twice, hows="public public", around=False
+        "alike", soon, then=runs_twice, hows="public public", around=False, outcome="well"
     ),
     "it ignores pings, or hangs": Trouble("ping", not_at_all, then=ignores_pings),
     "it answers itself": Trouble("loop", to_itself, hows=" ".join(["public"] * LOOPS), seconds=5),
@@ -338,10 +353,8 @@ TROUBLES: dict[str, Trouble] = {
     "it comes and goes": Trouble("stays", then=comes_and_goes),
     "it answers the history": Trouble("history", then=answers_the_history, on_both=True),
     "a ghost of its own has its nickname": Trouble("ghost", then=left_a_ghost, further="ping"),
-    "a command is encrypted": Trouble(
-        "encrypted", then=is_given_an_encrypted_command, around=False
-    ),
-    "it does not answer": Trouble("answer", not_at_all, hows="", around=False),
+    "a command is encrypted": Trouble("encrypted", then=is_given_encrypted_commands),
+    "it does not answer": Trouble("answer", not_at_all, hows="", around=False, outcome="unknown"),
     "it answers in private": Trouble(
         "answer", lambda bot, to: bot.send(to=to, body=ANSWER), hows="private"
     ),
@@ -358,7 +371,7 @@ TROUBLES: dict[str, Trouble] = {
     "it answers twice": Trouble("answer", twice, hows="public public"),
     "it answers late": Trouble("answer", late, hows="public", seconds=10),
     "a command has hidden characters": Trouble(
-        "commands", then=is_given_a_disguised_command, around=False
+        "commands", then=is_given_a_disguised_command, around=False, outcome="unknown"
     ),
 }
 """By their names in docs/diagnosis.md, which has the verdict on each."""

@@ -22,6 +22,9 @@ WARNING = '"Robot" said the same twice.'
 PONG = {"kind": "message", "sender": "Robot", "body": "pong", "answerMs": 9.0, "at": "T"}
 SENT: dict[str, Any] = {"sent": True, "to": "lobby@rooms.example", "roundTripMs": 1.5}
 DIAGNOSIS = {
+    "outcome": "cause",
+    "lookedAt": 18,
+    "nextStep": {"tool": "xmppDiagnose", "arguments": {"nickname": "Robot-2"}},
     "verdict": '"Robot" is in the room and cannot speak.',
     "findings": [
         {"name": "bridge", "ok": True, "detail": "The bridge is in the room."},

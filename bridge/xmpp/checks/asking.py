@@ -1,10 +1,12 @@
 """Asks occupants for what `bridge.xmpp.checks.diagnosis` needs to know."""
 
 import asyncio
+import time
 from collections.abc import Collection
 from contextlib import suppress
 from typing import NamedTuple
 
+from bridge.newest import Newest
 from bridge.wire import names
 from bridge.xmpp.checks.conduct import namesakes
 from bridge.xmpp.checks.diagnosis import PING_SECONDS
@@ -14,6 +16,12 @@ from bridge.xmpp.model.faults import ConnectionFailedError
 from bridge.xmpp.model.room import Occupant
 from bridge.xmpp.muc.membership import Membership
 from bridge.xmpp.queries import disco, iq_errors, ping
+
+REMEMBERED_SECONDS = 3_600.0
+"""What an occupant declares itself to be counts for so long: asking again resets idle timers."""
+
+MAX_REMEMBERED = 1_000
+"""We remember what so many occupants declare."""
 
 
 async def ping_alike(membership: Membership, occupant: Occupant) -> dict[str, Ping]:
@@ -41,15 +49,33 @@ class Declared(NamedTuple):
     """The nicknames of other debug bridges."""
 
 
-async def declared_by(membership: Membership, nicknames: Collection[str]) -> Declared:
-    """Ask occupants what they are."""
-    status = membership.status()
-    asked = [it for it in (*status.occupants, *status.unlisted) if it.nickname in nicknames]
-    with suppress(NotInRoomError, ConnectionFailedError):  # the status says so
-        connection = membership.connection
-        asking = (disco.ask(connection, it.jid, names.DISCO_INFO, PING_SECONDS) for it in asked)
-        answers = map(disco.description_in, await asyncio.gather(*asking))
-        pairs = [*zip((occupant.nickname for occupant in asked), answers, strict=True)]
+class Declarations:
+    """What occupants have declared themselves to be, when they were asked in the last hour."""
+
+    def __init__(self) -> None:
+        self._known = Newest[tuple[object, ...], tuple[float, disco.Description]](MAX_REMEMBERED)
+
+    async def ask(self, membership: Membership, occupants: Collection[Occupant]) -> None:
+        """Ask those what they are who have not said so in the last hour."""
+        asked = [occupant for occupant in occupants if self._of(occupant) is None]
+        with suppress(NotInRoomError, ConnectionFailedError):  # the status says so
+            connection = membership.connection
+            asking = (disco.ask(connection, it.jid, names.DISCO_INFO, PING_SECONDS) for it in asked)
+            answers = map(disco.description_in, await asyncio.gather(*asking))
+            for occupant, answer in zip(asked, answers, strict=True):
+                self._known.add(_session_of(occupant), (time.time(), answer))
+
+    def of(self, occupants: Collection[Occupant]) -> Declared:
+        """Return what these occupants have declared."""
+        pairs = [(it.nickname, known) for it in occupants if (known := self._of(it)) is not None]
         says = {name: it.is_program for name, it in pairs if it.is_program is not None}
         return Declared(says, frozenset(name for name, it in pairs if it.is_bridge))
-    return Declared({}, frozenset())
+
+    def _of(self, occupant: Occupant) -> disco.Description | None:
+        at, description = self._known.get(_session_of(occupant), (0.0, None))
+        return description if time.time() - at <= REMEMBERED_SECONDS else None
+
+
+def _session_of(occupant: Occupant) -> tuple[object, ...]:
+    """Return what tells an occupant from another who had the nickname before."""
+    return occupant.jid, occupant.since, occupant.real_jid, occupant.occupant_id

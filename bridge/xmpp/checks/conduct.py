@@ -12,6 +12,7 @@ from statistics import median
 from bridge.text import iso, name_of, searchable, visible
 from bridge.wire.speech import ANSWER_SECONDS, is_command
 from bridge.xmpp.checks.evidence import (
+    MAX_ALIKE,
     MISTAKABLE,
     Evidence,
     Finding,
@@ -27,12 +28,16 @@ from bridge.xmpp.checks.evidence import (
 )
 from bridge.xmpp.checks.exchanges import (
     Answered,
+    Ask,
+    LeftOut,
     alternations,
+    asks_of,
     exchanges,
     form_of,
     is_commanded,
     is_fast,
     is_message,
+    left_out,
     regulars,
     speaks,
 )
@@ -59,11 +64,21 @@ seems to be an answer may be chance."""
 HISTORY_MESSAGES = 50
 """We assume that a room's history has at most so many messages; rooms send 20 by default."""
 
+LEFT_OUT = 2
+"""Somebody who was left without an answer so many times in a row is left out. Once may be
+chance."""
+
 QUOTED_CHARACTERS = 3
 """Another message may contain a text of fewer characters by chance."""
 
 MAX_NAMESAKES = 3
 """We ping at most so many occupants because they may be the same program."""
+
+_BROKEN = re.compile(
+    r"\b(connect|disconnect|stream|socket|eof|reset|time[d ]*-?out|broken pipe|lost|unreachable)",
+    re.IGNORECASE,
+)
+"""What a status text says if a server wrote it because the connection broke, in whatever words."""
 
 _SUFFIX = re.compile(r"[\W_\d]+|[\W_][0-9a-f]{8,}")
 """What a program adds to a nickname that is taken."""
@@ -142,7 +157,7 @@ def pair(evidence: Evidence) -> Finding:
             hint += "commands only, and says nothing that is a command to the other."
             # Even if both say that they are programs, slow turns prove nothing: people speak so,
             # too.
-            return Finding(False if fast else None, detail, hint, remark=not fast)
+            return Finding(False if fast else None, detail, hint, not fast, symptom=not fast)
     if not evidence.past.spoken:
         return Finding(None, f"{evidence.who} has said nothing that could be answered.")
     return Finding(True, f"{evidence.who} and no other program answer each other in turn.")
@@ -174,19 +189,46 @@ def stays(evidence: Evidence) -> Finding:
     between = [after.at - before.at for before, after in pairwise(left)]
     period = median(between)
     regular = max(between) - min(between) <= REGULAR * period
+    explained = history(evidence).ok is False
     every = f"every {_duration(period)}" if regular else f"within {_duration(sum(between))}"
+    last, is_lost = left[-1].event, all(is_lost_connection(move.event) for move in left)
     codes = {code for move in left for code in getattr(move.event, "codes", ())}
     why = [events.STATUS_CODES[code] for code in sorted(codes & events.STATUS_CODES.keys())]
+    if is_lost and (status := getattr(last, "status", None)):
+        why.append(words_of(status))
     detail = f"{who} comes and goes: it left and came back {len(left)} times, {every}, at last at "
-    detail += f"{iso(left[-1].at)} ({', '.join(why) or 'it went by itself'})."
-    detail += MISTAKABLE if evidence.past.mistakable else ""
-    hint = "Its own log should say why its connection ends; xmpp-bridge explain reads such logs."
+    detail += f"{iso(left[-1].at)} ({', '.join(why) or 'it went by itself'})"
+    before = [_said_just_before(evidence, move) for move in left]
+    if not regular and before[-1] and all(before):
+        detail += f", each time just after a message, at last {words_of(body_of(before[-1]))} of "
+        detail += name_of(sender_of(before[-1]))
+    detail += f".{MISTAKABLE if evidence.past.mistakable else ''}"
+    if not is_lost:
+        hint = "It seems to end and to be started again, or to leave the room: see what restarts "
+        hint += "it (a supervisor, a timer), and whether it ends by an error."
+        return Finding(False, detail, hint, symptom=explained)
+    hint = "Its connection ends, and it comes back: its own log should say why."
     if regular:
-        hint = (
-            "So regular: an idle timeout? A server, a proxy or a router may end connections that "
-            f"are silent for long: let the program ping more often. {hint}"
-        )
-    return Finding(False, detail, hint)
+        hint = "So regular: an idle timeout? A server, a proxy or a router may end connections "
+        hint += "that are silent for long: let the program ping more often."
+    return Finding(False, detail, hint, symptom=not regular)
+
+
+def is_lost_connection(event: events.Event) -> bool:
+    """Whether an occupant left because its connection broke.
+
+    The room says so by a code, or the server by a status text in the occupant's place.
+    """
+    status = getattr(event, "status", None) or ""
+    codes: frozenset[int] = getattr(event, "codes", frozenset())
+    return 333 in codes or (not codes and _BROKEN.search(status) is not None)
+
+
+def _said_just_before(evidence: Evidence, move: Record) -> Record | None:
+    """Return the last message of another before the occupant left, if it left at once."""
+    said = [act for act in evidence.acts if act.number < move.number and is_message(act)][-1:]
+    soon = [act for act in said if move.at - act.at <= ANSWER_SECONDS]
+    return next((act for act in soon if not evidence.is_theirs(act)), None)
 
 
 def _duration(seconds: float) -> str:
@@ -283,43 +325,120 @@ def _several(said: Sequence[Record], asked: Sequence[Record]) -> list[Record]:
 
 
 def senders(evidence: Evidence) -> Finding:
-    """Compare the bridge with the occupants whom this occupant does answer."""
-    who, outcome, acts = evidence.who, evidence.past.outcome, evidence.acts
-    if outcome is None or not isinstance(outcome.event, events.MessageReceived):
-        return Finding(None, "The bridge has said nothing that could be answered.")
-    if not evidence.named:
-        return Finding(None, f"{who} need not be who should have answered.")
-    theirs = [it for it in exchanges(acts) if evidence.is_theirs(it.answer)]
-    if evidence.answers or any(is_own(exchange.asked) for exchange in theirs):
-        return Finding(True, f"{who} answers the bridge.")
-    form, programs = form_of(outcome, evidence.nickname), evidence.programs
-    is_program = programs.get(evidence.nickname) or evidence.nickname in regulars(acts)
-    fast = [exchange for exchange in theirs if exchange.seconds <= ANSWER_SECONDS]
-    like = [exchange for exchange in fast if form_of(exchange.asked, evidence.nickname) == form]
-    if not (chosen := (like or (fast if is_program else []))[-1:]):
-        return Finding(None, f"{who} was not seen to answer others.")
-    ((asked, _),) = chosen
+    """Compare whom the occupant answered with whom it left without an answer."""
+    who, asks = evidence.who, asks_of(evidence)
+    answered = [ask for ask in asks if ask.answer]
+    groups = [
+        group
+        for group in left_out(evidence, asks)
+        if len(group.asks) >= LEFT_OUT or not (evidence.answers or _answered_since(group, answered))
+    ]
+    is_answered = any(is_own(ask.asked) for ask in answered)
+    ours = evidence.past.outcome if evidence.is_silent and not is_answered else None
+    if ours is not None and (like := _like(evidence, answered, ours)):
+        return _compared(evidence, like[-1], ours, [ours])
+    if groups:
+        of_last = [ask for ask in answered if ask.what == groups[-1].asks[-1].what]
+        left = [ask.asked for ask in groups[-1].asks]
+        if like := of_last or answered:
+            return _compared(evidence, like[-1], left[-1], left)
+        names = list_of([*dict.fromkeys(group.sender for group in groups)][:MAX_ALIKE])
+        detail = f"{_left(evidence, left)}; it was not seen to answer {names}, or anybody else."
+        return Finding(None, detail, symptom=True)
+    if answered:
+        detail = f"{who} answered {_question(answered[-1].asked)} after {_ms(answered[-1])}."
+        return Finding(True, detail)
+    return Finding(None, f"{who} was not seen to answer others.")
+
+
+def is_left_out(evidence: Evidence) -> bool:
+    """Whether the occupant left what others asked it without an answer."""
+    return bool(left_out(evidence, asks_of(evidence)))
+
+
+def question_for(evidence: Evidence) -> str:
+    """Return what to say so that the occupant answers: a ping in the form that it answers.
+
+    It has no word of a stranger but the nickname.
+    """
+    name = evidence.nickname
+    answered = [ask.asked for ask in asks_of(evidence) if ask.answer and ask.what]
+    question = f"{form_of(answered[-1], name) if answered else '!'}ping"
+    return question if is_command(question) else f"{name}: ping"
+
+
+def _answered_since(group: LeftOut, answered: Sequence[Ask]) -> bool:
+    """Whether the same was asked later, by another, and answered."""
+    what = group.asks[-1].what
+    return any(it.what == what and it.asked.number > group.last.number for it in answered)
+
+
+def _like(evidence: Evidence, answered: Sequence[Ask], ours: Record) -> list[Ask]:
+    """Return what of others was answered at once and has the form of `ours`.
+
+    If nothing has it, return whatever was answered at once, provided that a program answered it.
+    """
+    name, says = evidence.nickname, evidence.programs.get(evidence.nickname)
+    fast = [ask for ask in answered if ask.seconds <= ANSWER_SECONDS and not is_own(ask.asked)]
+    like = [ask for ask in fast if form_of(ask.asked, name) == form_of(ours, name)]
+    return like or (fast if says or name in regulars(evidence.acts) else [])
+
+
+def _compared(evidence: Evidence, ask: Ask, last: Record, left: Sequence[Record]) -> Finding:
+    """Return what the occupant answered, and what of others it left, and how these differ."""
+    word = [searchable(body_of(record)).split()[:1] for record in (ask.asked, last)]
+    is_same = word[0] == word[1] or bool(getattr(last.event, "encrypted", None))
+    people = {sender_of(ask.asked), sender_of(last)}
+    # Another command may be one that it does not know, or fails in.
+    is_cause = is_same and len(people) == 2 and (is_own(last) or len(left) >= LEFT_OUT)
+    detail = f"{evidence.who} answered {_question(ask.asked)} after {_ms(ask)}, "
+    if is_own(last):
+        detail += f"never the bridge's {words_of(body_of(last))}. "
+    else:
+        detail += f"and left {_question(last)} without an answer{_times(left)}. "
     return Finding(
-        False,
-        f"{who} answered {words_of(body_of(asked))} of {name_of(sender_of(asked))} after "
-        f"{chosen[0].seconds * 1000:,.0f} ms, never the bridge's {words_of(body_of(outcome))}. "
-        f"{_differences(evidence, asked, outcome)}",
+        False if is_own(last) or len(left) >= LEFT_OUT else None,
+        f"{detail}{_differences(evidence, ask.asked, last)}",
         "Does it know only some people, accounts or commands? Say what was answered, word for "
-        "word, or let it know the bridge.",
+        "word, or let it know the sender.",
+        symptom=not is_cause,
     )
 
 
-def _differences(evidence: Evidence, asked: Record, ours: Record) -> str:
-    """Return a sentence on how the sender and the message `asked` differ from the bridge's."""
-    us, others = evidence.status.me, evidence.status.others
-    them = next((other for other in others if other.nickname == sender_of(asked)), None)
+def _left(evidence: Evidence, left: Sequence[Record]) -> str:
+    return f"{evidence.who} left {_question(left[-1])} without an answer{_times(left)}"
+
+
+def _times(left: Sequence[Record]) -> str:
+    times = f" {len(left)} times" if len(left) > 1 else ""
+    return f"{times}, since {iso(left[0].at)}"
+
+
+def _question(record: Record) -> str:
+    """Return a message and its sender, for a sentence."""
+    what = words_of(body_of(record)) if body_of(record) else "something"
+    if how := getattr(record.event, "encrypted", None):
+        what = f"what was encrypted ({words_of(how)})"
+    return f"{what} of {name_of(sender_of(record))}"
+
+
+def _ms(ask: Ask) -> str:
+    return f"{ask.seconds * 1000:,.0f} ms"
+
+
+def _differences(evidence: Evidence, asked: Record, left: Record) -> str:
+    """Return a sentence on how the sender and the message `left` differ from those `asked`."""
+    whose = "the bridge's" if is_own(left) else f"{name_of(sender_of(left))}'s"
+    people = {other.nickname: other for other in evidence.status.occupants}
+    them, us = (people.get(sender_of(record)) for record in (asked, left))
+    us = evidence.status.me if is_own(left) else us
     different = list[str]()
     for what in ("affiliation", "role", "account"):
         theirs, own = getattr(them, what, None), getattr(us, what, None)
         if theirs and own and theirs != own:
-            different.append(f"the {what} ({words_of(theirs)}, the bridge's {words_of(own)})")
-    theirs_said, own_said = body_of(asked), body_of(ours)
-    form, own_form = (form_of(record, evidence.nickname) for record in (asked, ours))
+            different.append(f"the {what} ({words_of(theirs)}, {whose} {words_of(own)})")
+    theirs_said, own_said = body_of(asked), body_of(left)
+    form, own_form = (form_of(record, evidence.nickname) for record in (asked, left))
     hidden = [visible(text) != text for text in (theirs_said, own_said)]
     if form != own_form:
         different.append("the form of the message")
@@ -329,52 +448,62 @@ def _differences(evidence: Evidence, asked: Record, ours: Record) -> str:
         different.append("how the command is spelt")
     if hidden[0] != hidden[1]:
         different.append("hidden characters")
-    if bool(getattr(asked.event, "reply_to", None)) != bool(getattr(ours.event, "reply_to", None)):
+    if bool(getattr(asked.event, "reply_to", None)) != bool(getattr(left.event, "reply_to", None)):
         different.append("that one is a reply")
     return f"What differs: {', '.join(different) or 'nothing that is seen, but the words'}."
 
 
 def encrypted(evidence: Evidence) -> Finding:
-    """Find out whether what others say reaches the occupant encrypted."""
-    public = [record for record in reversed(evidence.acts) if is_message(record)]
-    others = [record for record in public if sender_of(record) != evidence.nickname]
-    if not others:
+    """Find out whether what another says reaches the occupant encrypted, and is left unanswered.
+
+    Two people who encrypt may speak with each other. So it is a cause only if one person encrypts,
+    got no answer to that, and others did.
+    """
+    who, public = evidence.who, [record for record in evidence.acts if is_message(record)]
+    secret = [record for record in public if getattr(record.event, "encrypted", None)]
+    nicknames = {sender_of(record) for record in secret}
+    if all(evidence.is_theirs(record) for record in public):
         return Finding(None, "Nobody else has said anything.")
-    secret = [record for record in others if getattr(record.event, "encrypted", None)]
-    encrypts = any(
-        getattr(record.event, "encrypted", None)
-        for record in public
-        if sender_of(record) == evidence.nickname
-    )
-    newest = dict[str, Record]()
-    for record in others:
-        newest.setdefault(sender_of(record), record)
-    answered = {
-        sender_of(exchange.asked)
-        for exchange in exchanges(evidence.acts)
-        if sender_of(exchange.answer) == evidence.nickname
-    }
-    is_only_one = len({sender_of(record) for record in secret}) == 1
-    for nickname, record in newest.items():
-        if record in secret and not encrypts and (is_only_one or nickname in answered):
-            how = getattr(record.event, "encrypted", None)
-            return Finding(
-                False,
-                f"{name_of(nickname)} wrote with encryption ({words_of(how)}) at "
-                f"{iso(record.at)}, which {evidence.who} cannot read without its keys.",
-                "Turn encryption off for this room in the client of whoever gives the command.",
-            )
-    also = f"{evidence.who} writes with encryption itself"
-    return Finding(True, f"What others say is not encrypted, or {also}.")
+    if len(nicknames) != 1 or evidence.nickname in nicknames:
+        return Finding(True, f"No one person writes to {who} with encryption.")
+    (nickname,) = nicknames
+    if [record for record in public if sender_of(record) == nickname][-1] is not secret[-1]:
+        return Finding(True, f"{name_of(nickname)} does not write with encryption any more.")
+    asks = asks_of(evidence)
+    theirs = [ask for ask in asks if ask.asked in secret]
+    answered = [ask for ask in asks if ask.what and ask.answer]
+    how = words_of(getattr(secret[-1].event, "encrypted", None))
+    detail = f"{name_of(nickname)} wrote with encryption ({how}) at {iso(secret[-1].at)}, "
+    detail += f"which {who} cannot read without its keys"
+    hint = "Turn encryption off for this room in the client of whoever gives the command."
+    if not answered or len(secret) < LEFT_OUT or any(ask.answer for ask in theirs):
+        return Finding(None, f"{detail}.", hint, remark=True)
+    detail += f": it answered {_question(answered[-1].asked)} after {_ms(answered[-1])}, and left "
+    detail += f"{name_of(nickname)} without an answer{_times(secret)}."
+    return Finding(False, detail, hint)
 
 
 def room(evidence: Evidence) -> Finding:
-    """Find out whether the bridge is alone in a room that goes when all leave."""
-    persistent = evidence.status.persistent
+    """Find out whether the room goes when all leave, and has gone.
+
+    If the occupant owns it alone, and did not before, the occupant made it anew: the settings of
+    the former room, and the rights in it, are gone. An occupant may also have made it first.
+    """
+    persistent, occupant = evidence.status.persistent, evidence.occupant
     if persistent is None:
         return Finding(None, "The room does not say whether it stays when all have left.")
     if persistent:
         return Finding(True, "The room is persistent.")
-    if evidence.status.others:
+    others = evidence.status.others
+    owners = [other.nickname for other in others if other.affiliation == "owner"]
+    if occupant is not None and owners == [occupant.nickname]:
+        who, had = evidence.who, evidence.past.had_other_rights
+        made = "was made anew" if had else "may have been made anew"
+        detail = f"{TEMPORARY}. {who} alone owns it now: it {made} by {who}'s entering it, "
+        detail += f"{'and' if had else 'so that'} its former settings and rights are gone."
+        hint = f"Set the room up again. {MAKE_PERSISTENT}"
+        return Finding(False if had else None, detail, hint, remark=not had)
+    if others:
         return Finding(True, f"{TEMPORARY}.")
-    return Finding(False, f"{TEMPORARY}, and nobody else is in it now.", MAKE_PERSISTENT)
+    detail = f"{TEMPORARY}, and nobody else is in it now."
+    return Finding(False, detail, MAKE_PERSISTENT, symptom=True)

@@ -4,21 +4,22 @@ A new cause is one more function in `FINDINGS`.
 """
 
 from bisect import bisect, bisect_left
-from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
-from difflib import get_close_matches
+from collections import Counter
+from collections.abc import Callable
 from itertools import islice, pairwise
+from typing import NamedTuple
 
-from bridge.text import JOINERS, NAME_CHARACTERS, iso, name_of, quoted, searchable, visible
-from bridge.wire.speech import COMMAND_CHARACTERS, LOOP_REPEATS, TURN_SECONDS
-from bridge.xmpp.checks import conduct
+from bridge.text import iso, name_of, visible
+from bridge.wire.speech import LOOP_REPEATS, TURN_SECONDS
+from bridge.xmpp.checks import conduct, presence
 from bridge.xmpp.checks.evidence import (
+    MAX_ALIKE,
     Evidence,
     Finding,
-    Past,
-    Person,
+    Outcome,
     absent,
     body_of,
+    is_disguised,
     is_public,
     list_of,
     sender_of,
@@ -41,189 +42,123 @@ ALIKE_TIMES = 3
 """An occupant who repeats this occupant's messages at least so many times is named. Fewer repeats
 may be chance, or a joke."""
 
-MAX_COMPARED = 500
-"""We compare at most so many names with the name of an absent occupant. Each takes up to 0.1 ms."""
-
-MAX_ALIKE = 3
-"""Most names that a sentence lists."""
+WATCHED_SECONDS = 60.0
+"""If the bridge asked nothing, it has to have watched the room for so long, or the store has what
+happened before, for a verdict that nothing is wrong."""
 
 UNLESS = "unless it answers what the bridge does not see, such as private messages"
 """The end of a sentence on a bot that may be answering private messages, which the bridge cannot
 see. Any occupant could send the bot such messages to make it look broken."""
 
 
-def find(evidence: Evidence) -> tuple[str, dict[str, Finding]]:
-    """Return the verdict in a sentence, and the findings by name."""
+class Step(NamedTuple):
+    """The call of a tool that leads on."""
+
+    tool: str
+    arguments: dict[str, object]
+
+
+class Conclusion(NamedTuple):
+    """What the evidence says of an occupant."""
+
+    verdict: str
+    """The outcome in a sentence, with what else has to be said."""
+    findings: dict[str, Finding]
+    """All findings by name, in the order in which they decide."""
+    outcome: Outcome
+    finding: str
+    """The name of the finding that decides; empty if nothing is wrong, or too little was seen."""
+    step: Step | None = None
+    """What to call next; None if the room has nothing left to look at."""
+
+
+def find(evidence: Evidence) -> Conclusion:
+    """Return what the evidence says: the first cause, or that all is well, or what is missing."""
     findings = {name: look(evidence) for name, look in FINDINGS.items()}
-    remarks = [finding.detail for finding in findings.values() if finding.remark]
-    for name, finding in findings.items():
-        if finding.ok is False and name not in OF_OTHERS:
-            return " ".join([finding.detail, *remarks]), findings
-    answer, verdict, additions = findings["answer"], "Nothing is wrong", ["alike"]
-    if evidence.occupant is None:
-        return findings["present"].detail, findings
-    if not answer.ok:
-        verdict = f"Nothing is found wrong with {evidence.who} as yet"
-        additions = ["commands", "encrypted"]
-    details = [findings[name].detail for name in additions if findings[name].ok is False]
-    if evidence.ping is not None and evidence.ping.seconds is None and evidence.answers:
-        details.append(findings["ping"].detail)  # it may have died since
-    return " ".join([f"{verdict}: {answer.detail}", *details, *remarks]), findings
+    wrong = [
+        name
+        for name, finding in findings.items()
+        if finding.symptom or (finding.ok is False and name not in OF_OTHERS)
+    ]
+    causes = [name for name in wrong if not findings[name].symptom]
+    decides = [*causes, *wrong, ""][0]
+    remarks = [it.detail for name, it in findings.items() if it.remark and name != decides]
+    step = _step(evidence, findings, decides)
+    if causes:
+        verdict = " ".join([findings[decides].detail, *remarks])
+        return Conclusion(verdict, findings, "cause", decides, step)
+    answer, ground = findings["answer"], "" if wrong else _ground(evidence, findings)
+    if ground:
+        remarks = [it.detail for name, it in findings.items() if it.remark and name != "encrypted"]
+        also = [findings["alike"].detail] if findings["alike"].ok is False else []
+        if evidence.ping is not None and evidence.ping.seconds is None and evidence.answers:
+            also.append(findings["ping"].detail)  # it may have died since
+        return Conclusion(" ".join([ground, *also, *remarks]), findings, "well", "")
+    missing = answer if evidence.occupant else findings["present"]
+    detail = f"It is not known whether anything is wrong with {evidence.who}: {missing.detail}"
+    if decides:
+        detail = f"{findings[decides].detail} Why, the room does not show."
+    also = [findings["commands"].detail] if findings["commands"].ok is False else []
+    verdict = " ".join([detail, *also, *remarks])
+    return Conclusion(verdict, findings, "unknown", decides, step)
 
 
-def look_over(evidence: Evidence) -> tuple[str, Finding]:
-    """Return the name and the finding of the first cause that applies to a program.
+def _ground(evidence: Evidence, findings: dict[str, Finding]) -> str:
+    """Return why nothing is wrong, in a sentence; empty if too little was seen to say so."""
+    past, answer = evidence.past, findings["answer"]
+    if answer.ok:
+        return f"Nothing is wrong: {answer.detail}"
+    asked = past.sent is not None and evidence.named
+    since = evidence.now if past.since is None else past.since
+    watched = evidence.recorded or evidence.now - since >= WATCHED_SECONDS
+    seen = findings["senders" if findings["senders"].ok else "said"]
+    if asked or not watched or not past.spoken or evidence.occupant is None:
+        return ""
+    if findings["commands"].ok is False:
+        return ""
+    return f"Nothing is wrong, as far as the bridge saw since {iso(since)}: {seen.detail}"
 
-    If no cause applies, return under the name `program` why the occupant is taken for a program.
+
+def _step(evidence: Evidence, findings: dict[str, Finding], decides: str) -> Step | None:
+    """Return the call that leads on from what decides; None if there is none."""
+    nickname, sent = evidence.nickname, evidence.past.sent
+    if decides == "bridge":
+        return Step("xmppCheck", {})
+    if decides and (other := findings[decides].leads_to):
+        return Step("xmppDiagnose", {"nickname": other})
+    if decides == "answer" and sent is not None and not findings["answer"].symptom:
+        heard = isinstance(getattr(evidence.past.outcome, "event", None), events.MessageReceived)
+        return None if heard else Step("xmppSend", {"message": sent.body, "awaitSeconds": 10})
+    if decides not in {"", "voice"} or (decides and findings[decides].ok is False):
+        return None
+    hidden = evidence.occupant is None and evidence.status.shows_all
+    asking = {"message": conduct.question_for(evidence), "awaitSeconds": 10, "from": nickname}
+    return None if hidden else Step("xmppSend", asking)
+
+
+def look_over(evidence: Evidence) -> tuple[Outcome, str, Finding]:
+    """Return the outcome for a program, and the name and the finding that decide it.
+
+    If none does, return under the name `program` why the occupant is taken for a program, and what
+    it did.
     """
+    conclusion = find(evidence)
+    if name := conclusion.finding:
+        return conclusion.outcome, name, conclusion.findings[name]
     says = evidence.programs.get(evidence.nickname)
     why = "says that it is a program" if says else "answers as evenly as a program"
-    for name, finding in find(evidence)[1].items():
-        if finding.ok is False and name not in OF_OTHERS:
-            return name, finding
-    return "program", Finding(True, f"{evidence.who} {why}; nothing is found wrong with it.")
-
-
-def _bridge(evidence: Evidence) -> Finding:
-    if evidence.status.connected:
-        return Finding(True, "The bridge is in the room.")
-    fault = evidence.status.out_of(evidence.room)
-    return Finding(False, fault.message, fault.hint)
-
-
-def _present(evidence: Evidence) -> Finding:
-    who, past, status = evidence.who, evidence.past, evidence.status
-    if not status.connected:
-        return Finding(None, f"Whether {who} is in the room cannot be seen.")
-    if evidence.occupant is not None and evidence.occupant.own:
-        hint = "Give the nickname of somebody else; xmppOccupants lists them."
-        return Finding(False, f"{who} is the bridge itself.", hint)
-    if evidence.occupant in status.unlisted:
-        detail = f"{who} speaks in the room, and is not shown by the room."
-        return Finding(True, detail, remark=True)
-    if evidence.occupant is not None:
-        former = _predecessor(evidence)
-        return Finding(True, f"{who} is in the room.{former}", remark=bool(former))
-    others = [occupant.nickname for occupant in status.others]
-    alike = _alike(evidence.nickname, others)
-    near = f"; in the room is {list_of(alike)}" if alike else ""
-    if past.gone:
-        (detail, hint), *before = map(_departure, past.gone)
-        detail = f"{who} {detail}"
-        for earlier, _ in before:
-            detail += f"; before, {_who_before(past)} {earlier}"
-        renamed = isinstance(past.gone[0].event, events.NicknameChanged)
-        return Finding(False, f"{detail}{'' if renamed else near}.", hint)
-    if not status.shows_all:
-        detail = f"Whether {who} is in the room is unknown: the room does not show everybody, and "
-        detail += f"{who} was not heard while the bridge watched{_since(evidence)}{near}."
-        return Finding(None, detail, "Say what it should answer by xmppSend with awaitSeconds.")
-    detail = f"{who} was never in the room while the bridge watched{_since(evidence)}{near}"
-    if status.room_created:
-        detail += "; the room was made by the bridge's joining it"
-    if evidence.rooms:
-        detail += f"; rooms of the service with a similar name: {list_of(evidence.rooms)}"
-    hint = "Is the program running, and does it join this room under this nickname?"
-    if near:
-        hint = f"Case and hidden characters matter in a nickname. {hint}"
-    return Finding(False, f"{detail}.", hint)
-
-
-def _predecessor(evidence: Evidence) -> str:
-    """Return a sentence on who had the nickname before; empty unless that was another person.
-
-    If the room shows too little to tell, the person whom the room put out may have been another.
-    """
-    for gone in evidence.past.gone[:1]:
-        same = evidence.past.person.is_same(Person.of(gone.event))
-        was_put_out = events.STATUS_CODES.keys() & getattr(gone.event, "codes", ())
-        if same is False or (same is None and was_put_out):
-            return f" Before, {_who(same)} {_departure(gone)[0]}."
-    return ""
-
-
-def _who_before(past: Past) -> str:
-    """Return who had the nickname before its last owner, for a sentence."""
-    last, before = (Person.of(record.event) for record in past.gone)
-    return _who(last.is_same(before))
-
-
-def _who(same: bool | None) -> str:
-    if same is None:
-        return "it, or somebody else (the room shows neither accounts nor ids)"
-    return "it" if same else "somebody else of this nickname"
-
-
-def _departure(gone: Record) -> tuple[str, str]:
-    """Return how an occupant left, or its new nickname, and what to do about it."""
-    event, at = gone.event, iso(gone.at)
-    if isinstance(event, events.NicknameChanged):
-        return (
-            f"took the nickname {name_of(event.new_nickname)} at {at}",
-            "Ask about that nickname.",
-        )
-    assert isinstance(event, events.OccupantLeft)
-    codes = sorted(event.codes & events.STATUS_CODES.keys())
-    meanings = ", ".join(events.STATUS_CODES[code] for code in codes)
-    detail = f"left the room at {at}: {meanings or 'it went by itself'}{_by(event.actor)}"
-    if reason := event.reason or event.status:
-        detail += f", saying {words_of(reason)}"
-    if meanings:
-        return detail, "The room put it out: see why, then let it join again."
-    return detail, "It ended, or lost its connection: look at the program, and start it again."
-
-
-def _voice(evidence: Evidence) -> Finding:
-    occupant, who = evidence.occupant, evidence.who
-    if occupant is None:
-        return absent(evidence)
-    if occupant.role == events.UNKNOWN:
-        seen = "shows no role" if occupant in evidence.status.occupants else "is not shown"
-        return Finding(None, f"Whether {who} may speak is unknown: its presence {seen}.")
-    if occupant.role != "visitor":
-        return Finding(True, f"{who} may speak (role {quoted(occupant.role)}).")
-    taken, spoken = evidence.past.silenced, evidence.past.spoken
-    came = taken.at if taken else occupant.since or 0.0
-    if spoken and spoken[0].at > came:
-        return Finding(True, f"{who} is a visitor, and the room lets visitors speak.")
-    when = f" (since it came at {iso(occupant.since)})" if occupant.since else ""
-    if taken is not None:
-        when = f" (voice was taken at {iso(taken.at)}{_by(getattr(taken.event, 'actor', None))})"
-    if evidence.status.moderated is False:
-        # Only a moderated room must refuse the message (XEP-0045, 7.4). Elsewhere, servers differ.
-        detail = f"{who} is a visitor{when}; the room is not moderated, so it may be heard."
-        return Finding(None, detail, "Should it not be heard, a moderator can give it voice.")
-    return Finding(
-        False,
-        f"{who} has no voice: it is a visitor, and the room passes on nothing that it says{when}.",
-        "A moderator can give it voice (role participant), the owner membership for good.",
-    )
-
-
-def _account(evidence: Evidence) -> Finding:
-    occupant, who = evidence.occupant, evidence.who
-    if occupant is None:
-        return absent(evidence)
-    if occupant.account is None:
-        return Finding(None, "The room does not show the bridge whose accounts are in it.")
-    same = [
-        "the bridge itself" if other.own else name_of(other.nickname)
-        for other in evidence.status.occupants
-        if other.jid != occupant.jid and other.account == occupant.account
-    ]
-    if not same:
-        return Finding(True, f"Nobody else in the room has the account of {who}.")
-    return Finding(
-        False,
-        f"{who} has the same account as {', '.join(same[:MAX_ALIKE])}.",
-        "Is the program running twice? Let each program have an account of its own.",
-    )
+    seen = "answer" if evidence.past.outcome is not None else "senders"
+    did = conclusion.findings[seen].detail.removeprefix(f"{evidence.who} ")
+    detail, well = f"{evidence.who} {why}; it {did}", conclusion.outcome == "well"
+    return conclusion.outcome, "program", Finding(well or None, detail)
 
 
 def _ping(evidence: Evidence) -> Finding:
     who, ping = evidence.who, evidence.ping
-    if evidence.occupant is None or ping is None:
+    if evidence.occupant is None:
         return absent(evidence)
+    if ping is None:
+        return Finding(None, f"{who} was not pinged.")
     if ping.seconds is not None and ping.error is None:
         return Finding(True, f"{who} answered a ping after {ping.seconds * 1000:.3f} ms.")
     if ping.error is not None and ping.seconds is not None:
@@ -238,6 +173,8 @@ def _ping(evidence: Evidence) -> Finding:
     detail = f"{who} does not answer a ping within {PING_SECONDS:g} s ({whose})"
     if evidence.answers:
         return Finding(None, f"{detail}, but it has answered what the bridge said last.")
+    if evidence.past.spoken and evidence.now - evidence.past.spoken[0].at <= WATCHED_SECONDS:
+        return Finding(None, f"{detail}, but it has spoken in the last minute.")
     return Finding(False, f"{detail}.", hint)
 
 
@@ -272,8 +209,7 @@ def _loop(evidence: Evidence) -> Finding:
 def _answer(evidence: Evidence) -> Finding:
     who, sent, outcome = evidence.who, evidence.past.sent, evidence.past.outcome
     if sent is None:
-        hint = "Say what should be answered by xmppSend with awaitSeconds, then call this again."
-        return Finding(None, "The bridge has said nothing in the room yet.", hint)
+        return Finding(None, "The bridge has said nothing in the room yet.")
     if outcome is None or not isinstance(outcome.event, events.MessageReceived):
         detail = f"The room did not pass on what the bridge said last, {words_of(sent.body)}"
         condition = getattr(outcome and outcome.event, "condition", "")
@@ -382,24 +318,24 @@ def _silence(evidence: Evidence, body: str, said: Record) -> Finding:
     if occupant is None:
         return absent(evidence)
     if not evidence.named:
-        return Finding(None, f"{who} need not be who should have answered.")
+        return Finding(None, f"{who} has not answered {words_of(body)}, and need not.")
     if (occupant.since or 0.0) > said.at:
         return Finding(
             None,
             f"{who} came into the room after the bridge had said {words_of(body)}.",
-            "Say it again by xmppSend with awaitSeconds, then call this again.",
         )
     if visible(body) != body:
         return Finding(
             None,
             "What the bridge said last has hidden characters, so this silence means nothing.",
-            "Type it anew, send it by xmppSend with awaitSeconds, then call this again.",
+            "Type it anew instead of copying it.",
         )
     return Finding(
         False,
         f"{who} has not answered {words_of(body)}, said {evidence.now - said.at:,.1f} s ago.",
         "Is that a command it knows, and may the bridge give it? Its own log should say that it "
         "got the message.",
+        symptom=True,
     )
 
 
@@ -435,7 +371,7 @@ def _commands(evidence: Evidence) -> Finding:
     public = [*islice(filter(is_public, evidence.past.others), MESSAGES)]
     newest = dict[str, Record]()
     for record in public:
-        if _is_disguised(body_of(record)[:COMMAND_CHARACTERS]):
+        if is_disguised(body_of(record)):
             newest.setdefault(sender_of(record), record)
     if not public:
         return Finding(None, "Nobody else has said anything.")
@@ -452,16 +388,10 @@ def _commands(evidence: Evidence) -> Finding:
     return Finding(False, f"{commands}, which has hidden characters.", hint)
 
 
-def _is_disguised(text: str) -> bool:
-    # A joiner at the end may only seem hidden, because the next character is cut off.
-    whole = text.rstrip("".join(JOINERS))
-    return visible(whole) != whole
-
-
 def _said(evidence: Evidence) -> Finding:
     who, spoke = evidence.who, evidence.past.spoke
     if spoke is None:
-        detail = f"{who} has said nothing while the bridge watched{_since(evidence)}."
+        detail = f"{who} has said nothing while the bridge watched{evidence.since}."
         return Finding(None, detail)
     words = words_of(body) if (body := body_of(spoke)) else "something without a body"
     live = getattr(spoke.event, "source", None) is events.Source.LIVE
@@ -469,47 +399,35 @@ def _said(evidence: Evidence) -> Finding:
     return Finding(True, f"{who} last said {words} {when}.")
 
 
+def _stream(evidence: Evidence) -> Finding:
+    return evidence.stream or Finding(None, f"No log of {evidence.who} is known.")
+
+
 FINDINGS: dict[str, Callable[[Evidence], Finding]] = {
-    "bridge": _bridge,
-    "present": _present,
+    "bridge": presence.bridge,
+    "present": presence.present,
+    "voice": presence.voice,
+    "stream": _stream,
     "ghost": conduct.ghost,
-    "voice": _voice,
-    "account": _account,
-    "ping": _ping,
+    "account": presence.account,
     "loop": _loop,
-    "pair": conduct.pair,
     "stays": conduct.stays,
     "history": conduct.history,
-    "senders": conduct.senders,
-    "answer": _answer,
-    "alike": _alike_answers,
-    "commands": _commands,
+    "pair": conduct.pair,
     "encrypted": conduct.encrypted,
     "room": conduct.room,
+    "senders": conduct.senders,
+    "answer": _answer,
+    "ping": _ping,
+    "alike": _alike_answers,
+    "commands": _commands,
     "said": _said,
 }
 """The function for each cause. The first cause that applies is the verdict, unless it is one of
-`OF_OTHERS`."""
+`OF_OTHERS`: what the server or the room did comes before what the program did, and a cause before
+what it explains."""
 
-OF_OTHERS = frozenset({"alike", "commands", "encrypted", "room"})
-"""Causes that a stranger in the room can fake, and the cause that lies in the room alone. So none
-of them becomes the verdict. The verdict only gets a further sentence: the one for `alike` if the
-occupant has answered, otherwise the ones for `commands` and `encrypted`."""
-
-
-def _since(evidence: Evidence) -> str:
-    """Return the end of a sentence that says since when the bridge watches; empty if unknown."""
-    return "" if (since := evidence.past.since) is None else f", since {iso(since)}"
-
-
-def _by(actor: str | None) -> str:
-    return f" by {name_of(actor)}" if actor else ""
-
-
-def _alike(name: str, names: Sequence[str]) -> list[str]:
-    """Return the names that a reader may take for `name`, the most similar first."""
-    spellings = defaultdict[str, list[str]](list)
-    for other in names[:MAX_COMPARED]:
-        spellings[searchable(other[:NAME_CHARACTERS])].append(other)
-    close = get_close_matches(searchable(name[:NAME_CHARACTERS]), spellings, MAX_ALIKE)
-    return [other for spelling in close for other in spellings[spelling]][:MAX_ALIKE]
+OF_OTHERS = frozenset({"alike", "commands"})
+"""Causes that a stranger in the room can fake. So none of them becomes the verdict. The verdict
+only gets a further sentence: for `alike` if nothing is wrong, for `commands` if too little was
+seen."""

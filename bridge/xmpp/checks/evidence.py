@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from heapq import merge
 from itertools import islice
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
-from bridge.text import name_of, quoted
+from bridge.text import JOINERS, iso, name_of, quoted, visible
 from bridge.wire.meaning import SIGNALS
+from bridge.wire.speech import COMMAND_CHARACTERS
 from bridge.xmpp.model import events
 from bridge.xmpp.model.journal import Record
 from bridge.xmpp.model.room import Occupant, RoomStatus
@@ -33,8 +34,15 @@ stanza that we cannot read counts too, since others may have read it and acted o
 TEXT_CHARACTERS = 100
 """A sentence quotes at most so many characters of a message."""
 
+MAX_ALIKE = 3
+"""Most names that a sentence lists."""
+
 MAX_ACTS = 1_000
 """We look at so many public acts at most, of the occupant and of others together."""
+
+
+Outcome: TypeAlias = Literal["cause", "well", "unknown"]
+"""Whether a cause was found, or nothing is wrong, or too little was seen to say either."""
 
 
 class Person(NamedTuple):
@@ -80,6 +88,11 @@ class Finding(NamedTuple):
     """Whether the finding never is the verdict, but adds its sentence to the verdict. Such a
     finding rests on likeness, on what an occupant says of itself, or on what the room does not
     show."""
+    symptom: bool = False
+    """Whether the finding says that something is wrong, but not why. With such a finding, a verdict
+    never says that all is well."""
+    leads_to: str = ""
+    """The nickname of the occupant to look at instead."""
 
 
 class Ping(NamedTuple):
@@ -133,6 +146,8 @@ class Past:
     reacted to them."""
     foreign: set[int] = field(default_factory=set)
     """The numbers of the events in which another person acted under the nickname."""
+    had_other_rights: bool = False
+    """Whether they once were in the room without being its owner, or another occupant owned it."""
     _outcomes: dict[str, Record] = field(default_factory=dict)
 
     def add(self, record: Record) -> None:
@@ -140,6 +155,10 @@ class Past:
         self.since = record.at
         named = getattr(record.event, "sender", None) == self.nickname
         theirs = named and self._is_theirs(record)
+        if isinstance(record.event, events.OccupantPresence):
+            owns = record.event.affiliation in {"owner", events.UNKNOWN}
+            same = named and record.number not in self.foreign
+            self.had_other_rights = self.had_other_rights or same != owns
         match record.event:
             case events.MessageSent(id=id_):
                 if self.sent is None:
@@ -235,6 +254,33 @@ class Evidence(NamedTuple):
     """The nicknames of other debug bridges. Their agents decide what these say."""
     named: bool = True
     """Whether the caller named the occupant. If not, others may have been asked to answer."""
+    recorded: bool = False
+    """Whether the store has what happened before the bridge came."""
+    stream: Finding | None = None
+    """What a capture of the occupant's own stream says; None if there is no capture."""
+
+    def pinged(self, pings: Mapping[str, Ping]) -> "Evidence":
+        """Return the evidence with the results of pings, by nickname."""
+        others = {name: it for name, it in pings.items() if name != self.nickname}
+        return self._replace(ping=pings.get(self.nickname), namesakes=others)
+
+    @property
+    def since(self) -> str:
+        """The end of a sentence that says since when the bridge watches; empty if unknown."""
+        return "" if self.past.since is None else f", since {iso(self.past.since)}"
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether the occupant should have answered the bridge, and has not."""
+        outcome = self.past.outcome
+        heard = outcome is not None and isinstance(outcome.event, events.MessageReceived)
+        return heard and self.named and not self.answers
+
+    @property
+    def came_back(self) -> bool:
+        """Whether the occupant left, and is there again."""
+        left = (isinstance(move.event, events.OccupantLeft) for move in self.past.moves)
+        return self.occupant is not None and any(left)
 
     @property
     def who(self) -> str:
@@ -248,6 +294,14 @@ class Evidence(NamedTuple):
             and not is_own(record)
             and record.number not in self.past.foreign
         )
+
+    def was_there(self, record: Record) -> bool:
+        """Whether the occupant was in the room at the time of an event, as far as we saw."""
+        moves = self.past.moves  # the newest first
+        before = next((move for move in moves if move.number < record.number), None)
+        first = before or (moves[-1] if moves else None)
+        came = first is None or isinstance(first.event, events.OccupantJoined)
+        return came if before or not moves else not came
 
     @property
     def acts(self) -> list[Record]:
@@ -267,7 +321,7 @@ def occupant_of(status: RoomStatus, nickname: str) -> Occupant | None:
 
     The occupant may be a speaker whom the room does not list.
     """
-    for occupant in (*status.occupants, *status.unlisted):
+    for occupant in status.everybody:
         if nickname in {occupant.nickname, occupant.visible_nickname}:
             return occupant
     return None
@@ -303,6 +357,13 @@ def sender_of(record: Record) -> str:
 def body_of(record: Record) -> str:
     """Return the body of a message; empty if the record has none."""
     return str(getattr(record.event, "body", ""))
+
+
+def is_disguised(body: str) -> bool:
+    """Whether a message has hidden characters at its beginning, where a command would be."""
+    # A joiner at the end may only seem hidden, because the next character is cut off.
+    whole = body[:COMMAND_CHARACTERS].rstrip("".join(JOINERS))
+    return visible(whole) != whole
 
 
 def absent(evidence: Evidence) -> Finding:

@@ -258,6 +258,11 @@ class RoomStatus:
         return [occupant for occupant in self.occupants if not occupant.own]
 
     @property
+    def everybody(self) -> tuple[Occupant, ...]:
+        """All occupants whom the room lists, and the speakers whom it does not."""
+        return (*self.occupants, *self.unlisted)
+
+    @property
     def accounts(self) -> dict[str, list[str]]:
         """The nicknames of each account whose real JID the room shows, by the bare JID."""
         accounts = defaultdict[str, list[str]](list)

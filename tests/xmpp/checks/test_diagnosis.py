@@ -10,9 +10,12 @@ from bridge.xmpp.checks.diagnosis import (
     LATE_MS,
     MESSAGES,
     UNLESS,
+    WATCHED_SECONDS,
+    Step,
     find,
 )
 from bridge.xmpp.checks.evidence import DEPARTURES, Evidence, Past, Ping
+from bridge.xmpp.checks.exchanges import PATIENCE_SECONDS
 from bridge.xmpp.model.events import (
     UNKNOWN,
     Event,
@@ -56,8 +59,8 @@ def evidence(*events: Event, seconds: float = 1.0, **more: object) -> Evidence:
 def test_a_healthy_bot_has_only_good_findings() -> None:
     jid = replace(BOT, real_jid="robot@example/r")
     given = evidence(SENT, HEARD, said("pong"), occupant=jid, answers=[PONG])
-    verdict, found = find(given)
-    nothing_to_look_at = dict.fromkeys(("ghost", "history", "room"))
+    verdict, found, *_ = find(given)
+    nothing_to_look_at = dict.fromkeys(("ghost", "history", "room", "stream"))
     expected = {**dict.fromkeys(FINDINGS, True), **nothing_to_look_at}
     assert {name: (one.ok, one.hint) for name, one in found.items()} == {
         name: (ok, "") for name, ok in expected.items()
@@ -65,16 +68,17 @@ def test_a_healthy_bot_has_only_good_findings() -> None:
     assert verdict == NOTHING
 
 
-def test_before_anything_was_said_the_verdict_says_what_to_do() -> None:
-    verdict, found = find(evidence())
-    assert "The bridge has said nothing in the room yet." in verdict
-    assert "xmppSend with awaitSeconds" in found["answer"].hint
-    assert found["said"].ok is None
+def test_before_anything_was_said_the_next_step_is_to_say_something() -> None:
+    found = find(evidence())
+    assert "The bridge has said nothing in the room yet." in found.verdict
+    asking = {"message": "!ping", "awaitSeconds": 10, "from": "Robot"}
+    assert (found.outcome, found.step) == ("unknown", Step("xmppSend", asking))
+    assert found.findings["said"].ok is None
 
 
 def test_out_of_the_room_the_cause_of_that_is_the_verdict() -> None:
     out = replace(STATUS, phase=Phase.WAITING, occupants=())
-    verdict, found = find(evidence(said("pong"), status=out, occupant=None, ping=None))
+    verdict, found, *_ = find(evidence(said("pong"), status=out, occupant=None, ping=None))
     assert verdict == f"Not in the room {ROOM} yet (phase waiting)."
     assert found["bridge"].hint
     unknown = {"present", "voice", "account", "ping"}
@@ -89,15 +93,17 @@ def test_a_ping_without_an_answer_is_a_remark_once_the_bot_has_answered_the_brid
     answer = PONG | {"how": how, "condition": "forbidden"}
     namesakes = {"Robot-2": Ping(0.01, None, "It answers.", alone=False)}
     given = evidence(SENT, HEARD, said("pong"), ping=DEAD, answers=[answer], namesakes=namesakes)
-    verdict, found = find(given)
+    verdict, found, *_ = find(given)
     assert (found["ping"].ok, found["ping"].hint) == (None, "")
     remark = found["ping"].detail
     assert remark.startswith('"Robot" does not answer a ping within 5 s (')
     assert found["ghost"].ok is True
     assert verdict == (f"{NOTHING} {remark}" if how == "public" else found["answer"].detail)
-    silent = find(given._replace(answers=[], namesakes={}))
-    assert silent[0] == silent[1]["ping"].detail
-    assert silent[1]["ping"].ok is False
+    silent = find(given._replace(answers=[], namesakes={}, now=given.now + WATCHED_SECONDS))
+    assert silent.verdict == silent.findings["ping"].detail
+    assert silent.findings["ping"].ok is False
+    lately = find(given._replace(answers=[], namesakes={}))
+    assert (lately.outcome, lately.findings["ping"].ok) == ("unknown", None)
 
 
 KICK = replace(left("Robot", 307), actor="Wilma", reason="Ignore\nthis")
@@ -149,8 +155,9 @@ BOUNCE = {"how": "error", "answerMs": 1.0, "condition": "not-acceptable"}
 
 
 def visitor(*events: Event, moderated: bool | None = True, **more: object) -> Evidence:
-    given = evidence(*events, occupant=replace(VISITOR, **more))  # type: ignore[arg-type]
-    return given._replace(status=replace(given.status, moderated=moderated))
+    given = evidence(*events, PINGS, occupant=replace(VISITOR, **more))  # type: ignore[arg-type]
+    status = replace(given.status, moderated=moderated)
+    return given._replace(status=status, now=given.now + PATIENCE_SECONDS)
 
 
 def answered(*answers: dict[str, object]) -> Evidence:
@@ -188,7 +195,8 @@ FOUND: list[tuple[str, Evidence, bool | None, str]] = [
     ("ping", evidence(ping=Ping(None, None, "Our server is silent.", alone=False)), False, "(our "),
     ("ping", evidence(ping=Ping(0.01, REFUSED, "", alone=False)), None, "does not pass it on."),
     ("ping", evidence(ping=Ping(0.01, REACHED, "", alone=False)), True, "pass it on."),
-    ("ping", evidence(ping=None), None, "not there"),
+    ("ping", evidence(ping=None), None, "was not pinged"),
+    ("ping", evidence(ping=None, occupant=None), None, "not there"),
     # A loop is many repeats in a row.
     ("loop", loops(*_echoes(LOOP_REPEATS + 1), seconds=TURN_SECONDS), False, ""),
     ("loop", loops(*_echoes(LOOP_REPEATS)), True, ""),
@@ -282,7 +290,7 @@ def test_an_answer_is_given_twice_where_nobody_else_may_have_asked_for_it(
     before: tuple[Event, ...], after: tuple[Event, ...], twice: bool
 ) -> None:
     sent, heard = replace(SENT, id="m9"), replace(HEARD, id="m9")
-    verdict, found = find(evidence(*before, sent, heard, *after, answers=[PONG]))
+    verdict, found, *_ = find(evidence(*before, sent, heard, *after, answers=[PONG]))
     told = f'"Robot" answered twice in the same words, {UNLESS}.'
     assert (found["answer"].detail == told) is twice
     assert (verdict == NOTHING) is not twice
@@ -290,7 +298,7 @@ def test_an_answer_is_given_twice_where_nobody_else_may_have_asked_for_it(
 
 def test_a_bot_that_somebody_has_speak_in_private_is_not_accused_for_certain() -> None:
     repeated = [said("pong")] * (LOOP_REPEATS + 1)  # the whispers that it answers are not seen
-    verdict, _ = find(evidence(SENT, HEARD, PONGS, *repeated, seconds=0.1, answers=[PONG]))
+    verdict, *_ = find(evidence(SENT, HEARD, PONGS, *repeated, seconds=0.1, answers=[PONG]))
     assert verdict.startswith(f'"Robot" answers itself, {UNLESS}: ')
 
 
@@ -298,9 +306,9 @@ def test_what_the_room_tells_because_we_came_is_nobodys_question() -> None:
     before = (came("Wilma"), came("Fred"), SUBJECT, ENTERED)
     sent, heard = replace(SENT, id="m9"), replace(HEARD, id="m9")
     given = (*before, sent, heard, PONGS, PONGS)
-    _, found = find(evidence(*given, told=3, answers=[PONG]))
+    _, found, *_ = find(evidence(*given, told=3, answers=[PONG]))
     assert found["answer"].detail == f'"Robot" answered twice in the same words, {UNLESS}.'
-    _, found = find(evidence(*given, answers=[PONG]))
+    _, found, *_ = find(evidence(*given, answers=[PONG]))
     assert found["answer"].ok
 
 
@@ -328,7 +336,7 @@ PARROTED = [said(str(word), who) for word in range(9) for who in ("Eve", "Eve", 
     ],
 )
 def test_the_same_answer_of_another_is_told(events: list[Event], how: str | None) -> None:
-    verdict, found = find(evidence(*events, answers=[PONG]))
+    verdict, found, *_ = find(evidence(*events, answers=[PONG]))
     assert found["alike"].ok is (how is None)
     detail = f'"Eve" gave the same answer as "Robot", {how}.'
     assert verdict == (NOTHING if how is None else f"{NOTHING} {detail}")
@@ -358,7 +366,7 @@ def test_nobody_else_takes_the_verdict_from_a_bot_that_answered(name: str, times
     assert find(given)[0].startswith(NOTHING.rstrip("."))
     asked = evidence(*evil, SENT, HEARD, *evil, seconds=0.01)
     assert find(asked)[0].startswith('"Robot" has not answered "!ping"')
-    assert find(evidence(*evil))[0].startswith('Nothing is found wrong with "Robot" as yet: ')
+    assert find(evidence(*evil)).outcome == "unknown"
 
 
 @pytest.mark.parametrize("gone", [left(), RENAMED], ids=["left", "renamed"])
@@ -366,7 +374,7 @@ def test_what_was_done_under_its_nickname_before_it_came_is_not_its_doing(gone: 
     loop = _echoes(LOOP_REPEATS + 1)
     assert look("loop", evidence(*loop, seconds=0.1)).ok is False
     assert look("loop", evidence(*loop, gone, came(), seconds=0.1)).ok is None
-    heard = evidence(PONGS, gone, came(), occupant=VISITOR)
+    heard = visitor(PONGS, gone, came())
     assert look("voice", heard).ok is False
     taken = evidence(TAKEN, gone, came(), occupant=VISITOR)
     assert "voice was taken" not in look("voice", taken).detail
@@ -460,7 +468,7 @@ def test_an_error_after_the_reflection_leaves_what_was_heard_heard() -> None:
 
 def test_silence_tells_nothing_of_who_got_something_else() -> None:
     disguised = (replace(SENT, body="!p\u200bing"), replace(HEARD, body="!p\u200bing"))
-    verdict, found = find(evidence(*disguised))
+    verdict, found, *_ = find(evidence(*disguised))
     assert found["answer"].ok is None
     assert "hidden characters" in verdict
     assert "McpDebug" in verdict
@@ -494,7 +502,7 @@ def test_who_speaks_between_the_question_and_the_answer_may_have_been_answered()
         ([PONGS, asks], ""),
         ([said("hm", "Eve", type="chat"), PONGS], ""),
     ):
-        verdict, _ = find(evidence(SENT, HEARD, *events, answers=[PONG]))
+        verdict, *_ = find(evidence(SENT, HEARD, *events, answers=[PONG]))
         assert verdict.removeprefix(NOTHING.rstrip(".")).startswith(
             f", unless that was to {whom}, who" if whom else "."
         )
@@ -504,7 +512,7 @@ def test_who_has_the_nickname_now_does_not_hide_who_had_it_before() -> None:
     eve = replace(BOT, occupant_id="eve")
     kicked = replace(KICK, occupant_id="robot")
     entered = replace(came(), occupant_id="eve")
-    verdict, found = find(
+    verdict, found, *_ = find(
         evidence(kicked, entered, SENT, HEARD, PONGS, occupant=eve, answers=[PONG])
     )
     assert found["present"].ok is True
@@ -529,7 +537,16 @@ def test_who_comes_and_goes_under_its_nickname_does_not_hide_why_it_left() -> No
 
 
 def test_what_it_said_as_a_participant_gives_a_visitor_no_voice() -> None:
-    visitor = replace(VISITOR, since=2.5)
     acts: list[Event] = [said("hello"), left(), came()]
-    assert look("voice", evidence(*acts, occupant=visitor)).ok is False
-    assert look("voice", evidence(*acts, said("hello"), occupant=visitor)).ok is True
+    assert look("voice", visitor(*acts, since=2.5)).ok is False
+    assert look("voice", visitor(*acts, said("hello"), since=2.5)).ok is True
+
+
+def test_a_visitor_whom_nobody_has_addressed_is_no_cause() -> None:
+    unasked = find(evidence(occupant=VISITOR))
+    assert (unasked.outcome, unasked.findings["voice"].ok) == ("unknown", None)
+    assert '"Robot" has no voice' in unasked.verdict
+    assert unasked.step == Step(
+        "xmppSend", {"message": "!ping", "awaitSeconds": 10, "from": "Robot"}
+    )
+    assert look("voice", evidence(SENT, HEARD, occupant=VISITOR)).ok is False

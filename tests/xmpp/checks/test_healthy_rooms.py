@@ -27,15 +27,17 @@ def alarms(seed: int) -> list[str]:
     for who in [*room.people, *room.programs]:
         known = _evidence(room, acts, who)
         if who in room.programs:
-            name, finding = look_over(known._replace(named=False))
-            wrong += [] if name == "program" else [finding.detail]
+            outcome, _, finding = look_over(known._replace(named=False))
+            wrong += [finding.detail] if outcome == "cause" or finding.ok is False else []
         phone = room.kind in {"phones", "greeted"} and who in room.people
         allowed = {"stays"} if phone else set()  # it was asked for by name
+        found = find(known)
         wrong += [
             finding.detail
-            for name, finding in find(known)[1].items()
+            for name, finding in found.findings.items()
             if finding.ok is False and name not in allowed
         ]
+        wrong += [found.verdict] if found.outcome == "cause" and not wrong and not phone else []
     return wrong
 
 

@@ -1,0 +1,98 @@
+"""Reads the debug log of a bot, and returns what it says of the bot's stream in a room."""
+
+from pathlib import Path
+from statistics import median
+
+from bridge.capture.capture import Capture
+from bridge.capture.examined import Examined
+from bridge.capture.reader import MAX_LINE_BYTES, LogReader
+from bridge.capture.stanza import Stanza
+from bridge.capture.times import time_in
+from bridge.capture.verdict import explanation, verdict
+from bridge.text import iso, quoted
+from bridge.wire.names import lower_bare
+from bridge.xmpp.checks.evidence import Evidence, Finding, list_of
+from bridge.xmpp.checks.exchanges import asks_of, left_out
+
+MAX_LOG_BYTES = 16 << 20
+"""So much of the end of a log is read."""
+
+MAX_TEXT = 300
+"""A finding quotes at most so many characters of the path of a log."""
+
+
+class _Clock:
+    """Compares the clock of a log with the room's, by the messages that both have."""
+
+    def __init__(self, evidence: Evidence) -> None:
+        ids = ((getattr(act.event, "id", None), act.at) for act in evidence.acts)
+        self._heard = {id_: at for id_, at in ids if id_}
+        self._ahead: list[float] = []
+
+    def take(self, _examined: Examined, stanza: Stanza) -> None:
+        """Take in a stanza of the log."""
+        at = self._heard.get(stanza.element.get("id", ""))
+        if at is not None and stanza.seconds is not None and stanza.element.tag == "message":
+            self._ahead.append(at - stanza.seconds)
+
+    def time_of(self, at: str) -> str:
+        """Return a time of the log on the room's clock; as the log has it if that is unknown."""
+        seconds, _ = time_in(at)
+        return iso(seconds + median(self._ahead)) if self._ahead and seconds is not None else at
+
+
+def stream(path: Path, evidence: Evidence) -> Finding:
+    """Return what a bot's log says of its stream, as the finding `stream`; it may take seconds."""
+    clock = _Clock(evidence)
+    where = quoted(str(path), MAX_TEXT)
+    left = left_out(evidence, asks_of(evidence))
+    command = left[-1].asks[-1].what if left else ""
+    capture = Capture(command=command, nickname=evidence.nickname, observe=clock.take)
+    try:
+        _read(path, capture)
+    except OSError as error:
+        hint = "BRIDGE_BOT_LOGS, or --log, names the file."
+        return Finding(None, f"The log {where} cannot be read: {error.strerror}.", hint)
+    ours = [each for each in capture.streams if _is_of(each, evidence)]
+    # A bot that never got so far named no room.
+    ours = ours or [each for each in capture.streams if not each.stream.rooms.by_jid]
+    if not ours:
+        seen = {it.nickname for each in capture.streams for it in each.stream.rooms.by_jid.values()}
+        others = f"; it names {list_of(sorted(seen)[:3])}" if seen else ""
+        detail = f"The log {where} has no stream of {evidence.who} in {quoted(evidence.room)}"
+        return Finding(None, f"{detail}{others}.", "Does it log stanzas, and is it the right file?")
+    findings = [finding for each in ours for finding in each.findings()]
+    cause = explanation(findings)
+    if cause is None and evidence.occupant is None:  # a note may say why it is not there
+        cause = next((finding for finding in findings if finding.name == "join"), None)
+    if cause is None:
+        return Finding(None, f"The log {where} of {evidence.who}: {verdict(findings)}")
+    at = f" at {clock.time_of(cause.place.at)}" if cause.place.at else ""
+    line = f"line {cause.place.line} of " if cause.place.line else ""
+    detail = f"On the stream of {evidence.who}{at} ({line}{where}), {cause.name}: {cause.message}"
+    return Finding(False, detail, cause.hint)
+
+
+def _read(path: Path, capture: Capture) -> None:
+    """Read the end of a log; raises `OSError`."""
+    reader = LogReader(path.name)
+    with path.open("rb") as file:
+        size = file.seek(0, 2)
+        file.seek(max(0, size - MAX_LOG_BYTES))
+        if size > MAX_LOG_BYTES:
+            file.readline(MAX_LINE_BYTES)  # the rest of a line
+        while line := file.readline(MAX_LINE_BYTES):
+            for stanza in reader.feed(line):
+                capture.take(stanza)
+    for stanza in reader.end():
+        capture.take(stanza)
+    capture.finish()
+
+
+def _is_of(examined: Examined, evidence: Evidence) -> bool:
+    """Whether a stream is the occupant's in the room."""
+    return any(
+        lower_bare(room.jid) == lower_bare(evidence.room)
+        and evidence.nickname in {room.nickname, room.former_nickname}
+        for room in examined.stream.rooms.by_jid.values()
+    )

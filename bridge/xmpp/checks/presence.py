@@ -1,0 +1,180 @@
+"""Finds causes in whether an occupant is in the room and may speak. Pure."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from difflib import get_close_matches
+
+from bridge.text import NAME_CHARACTERS, iso, name_of, quoted, searchable
+from bridge.xmpp.checks.conduct import is_left_out, is_lost_connection
+from bridge.xmpp.checks.evidence import (
+    MAX_ALIKE,
+    Evidence,
+    Finding,
+    Past,
+    Person,
+    absent,
+    list_of,
+    words_of,
+)
+from bridge.xmpp.model import events
+from bridge.xmpp.model.journal import Record
+
+MAX_COMPARED = 500
+"""We compare at most so many names with the name of an absent occupant. Each takes up to 0.1 ms."""
+
+
+def bridge(evidence: Evidence) -> Finding:
+    """Find out whether the bridge itself is in the room."""
+    if evidence.status.connected:
+        return Finding(True, "The bridge is in the room.")
+    fault = evidence.status.out_of(evidence.room)
+    return Finding(False, fault.message, fault.hint)
+
+
+def present(evidence: Evidence) -> Finding:
+    """Find out whether the occupant is in the room, and if not, why."""
+    who, past, status = evidence.who, evidence.past, evidence.status
+    if not status.connected:
+        return Finding(None, f"Whether {who} is in the room cannot be seen.")
+    if evidence.occupant is not None and evidence.occupant.own:
+        hint = "Give the nickname of somebody else; xmppOccupants lists them."
+        return Finding(False, f"{who} is the bridge itself.", hint)
+    if evidence.occupant in status.unlisted:
+        detail = f"{who} speaks in the room, and is not shown by the room."
+        return Finding(True, detail, remark=True)
+    if evidence.occupant is not None:
+        former = _predecessor(evidence)
+        return Finding(True, f"{who} is in the room.{former}", remark=bool(former))
+    others = [occupant.nickname for occupant in status.others]
+    alike = _alike(evidence.nickname, others)
+    near = f"; in the room is {list_of(alike)}" if alike else ""
+    if past.gone:
+        (detail, hint), *before = map(_departure, past.gone)
+        detail = f"{who} {detail}"
+        for earlier, _ in before:
+            detail += f"; before, {_who_before(past)} {earlier}"
+        event = past.gone[0].event
+        if isinstance(event, events.NicknameChanged):
+            return Finding(False, f"{detail}.", hint, leads_to=event.new_nickname)
+        lost = is_lost_connection(event)
+        return Finding(False, f"{detail}{near}.", hint, symptom=lost)
+    if not status.shows_all:
+        detail = f"Whether {who} is in the room is unknown: the room does not show everybody, and "
+        detail += f"{who} was not heard while the bridge watched{evidence.since}{near}."
+        return Finding(None, detail)
+    detail = f"{who} was never in the room while the bridge watched{evidence.since}{near}"
+    if status.room_created:
+        detail += "; the room was made by the bridge's joining it"
+    if evidence.rooms:
+        detail += f"; rooms of the service with a similar name: {list_of(evidence.rooms)}"
+    hint = "Is the program running, and does it join this room under this nickname?"
+    if near:
+        hint = f"Case and hidden characters matter in a nickname. {hint}"
+    leads_to = alike[0] if len(alike) == 1 else ""
+    is_typo = status.room_created and bool(evidence.rooms)
+    return Finding(False, f"{detail}.", hint, symptom=not is_typo, leads_to=leads_to)
+
+
+def _predecessor(evidence: Evidence) -> str:
+    """Return a sentence on who had the nickname before; empty unless that was another person.
+
+    If the room shows too little to tell, the person whom the room put out may have been another.
+    """
+    for gone in evidence.past.gone[:1]:
+        same = evidence.past.person.is_same(Person.of(gone.event))
+        was_put_out = events.STATUS_CODES.keys() & getattr(gone.event, "codes", ())
+        if same is False or (same is None and was_put_out):
+            return f" Before, {_who(same)} {_departure(gone)[0]}."
+    return ""
+
+
+def _who_before(past: Past) -> str:
+    """Return who had the nickname before its last owner, for a sentence."""
+    last, before = (Person.of(record.event) for record in past.gone)
+    return _who(last.is_same(before))
+
+
+def _who(same: bool | None) -> str:
+    if same is None:
+        return "it, or somebody else (the room shows neither accounts nor ids)"
+    return "it" if same else "somebody else of this nickname"
+
+
+def _departure(gone: Record) -> tuple[str, str]:
+    """Return how an occupant left, or its new nickname, and what to do about it."""
+    event, at = gone.event, iso(gone.at)
+    if isinstance(event, events.NicknameChanged):
+        return (
+            f"took the nickname {name_of(event.new_nickname)} at {at}",
+            "Ask about that nickname.",
+        )
+    assert isinstance(event, events.OccupantLeft)
+    codes = sorted(event.codes & events.STATUS_CODES.keys())
+    meanings = ", ".join(events.STATUS_CODES[code] for code in codes)
+    detail = f"left the room at {at}: {meanings or 'it went by itself'}{_by(event.actor)}"
+    if reason := event.reason or event.status:
+        detail += f", saying {words_of(reason)}"
+    if meanings:
+        return detail, "The room put it out: see why, then let it join again."
+    return detail, "It ended, or lost its connection: look at the program, and start it again."
+
+
+def voice(evidence: Evidence) -> Finding:
+    """Find out whether the occupant was addressed and may not speak."""
+    occupant, who = evidence.occupant, evidence.who
+    if occupant is None:
+        return absent(evidence)
+    if occupant.role == events.UNKNOWN:
+        seen = "shows no role" if occupant in evidence.status.occupants else "is not shown"
+        return Finding(None, f"Whether {who} may speak is unknown: its presence {seen}.")
+    if occupant.role != "visitor":
+        return Finding(True, f"{who} may speak (role {quoted(occupant.role)}).")
+    taken, spoken = evidence.past.silenced, evidence.past.spoken
+    came = taken.at if taken else occupant.since or 0.0
+    if spoken and spoken[0].at > came:
+        return Finding(True, f"{who} is a visitor, and the room lets visitors speak.")
+    when = f" (since it came at {iso(occupant.since)})" if occupant.since else ""
+    if taken is not None:
+        when = f" (voice was taken at {iso(taken.at)}{_by(getattr(taken.event, 'actor', None))})"
+    if evidence.status.moderated is False:
+        # Only a moderated room must refuse the message (XEP-0045, 7.4). Elsewhere, servers differ.
+        detail = f"{who} is a visitor{when}; the room is not moderated, so it may be heard."
+        return Finding(None, detail, "Should it not be heard, a moderator can give it voice.")
+    detail = f"{who} has no voice: it is a visitor, and the room passes on nothing that it says"
+    hint = "A moderator can give it voice (role participant), the owner membership for good."
+    is_asked = evidence.is_silent or is_left_out(evidence)
+    return Finding(False if is_asked else None, f"{detail}{when}.", hint, symptom=not is_asked)
+
+
+def account(evidence: Evidence) -> Finding:
+    """Find out whether another occupant has the same account."""
+    occupant, who = evidence.occupant, evidence.who
+    if occupant is None:
+        return absent(evidence)
+    if occupant.account is None:
+        return Finding(None, "The room does not show the bridge whose accounts are in it.")
+    same = [
+        "the bridge itself" if other.own else name_of(other.nickname)
+        for other in evidence.status.occupants
+        if other.jid != occupant.jid and other.account == occupant.account
+    ]
+    if not same:
+        return Finding(True, f"Nobody else in the room has the account of {who}.")
+    return Finding(
+        False,
+        f"{who} has the same account as {', '.join(same[:MAX_ALIKE])}.",
+        "Is the program running twice? Let each program have an account of its own.",
+    )
+
+
+def _by(actor: str | None) -> str:
+    return f" by {name_of(actor)}" if actor else ""
+
+
+def _alike(name: str, names: Sequence[str]) -> list[str]:
+    """Return the names that a reader may take for `name`, the most similar first."""
+    spellings = defaultdict[str, list[str]](list)
+    for other in names[:MAX_COMPARED]:
+        spellings[searchable(other[:NAME_CHARACTERS])].append(other)
+    close = get_close_matches(searchable(name[:NAME_CHARACTERS]), spellings, MAX_ALIKE)
+    return [other for spelling in close for other in spellings[spelling]][:MAX_ALIKE]
