@@ -112,6 +112,8 @@ class Talk:
         finding if that was an answer."""
         self.is_crowded = False
         """Whether several messages wait for an answer, so that it is of one of them."""
+        self.mistyped: Disproof | None = None
+        """Takes back that the client answered in private, if it did so to the whole room."""
         self.failed: Disproof | None = None
         """Takes back that the program failed on `heard`: it may catch the exception."""
         self.whispers = Newest[str, int](MAX_ANSWERED)
@@ -154,6 +156,9 @@ class Talk:
             yield from looped(self, client, stanza)
             yield from former_name(self, client, rooms, stanza)
         if element.get("type") == "error":
+            if not stanza.sent and self.mistyped is not None:
+                yield self.mistyped  # the error says so itself
+                self.mistyped = None
             return
         body, from_ = element.findtext("body") or "", element.get("from", "")[:MAX_TEXT]
         message = Heard(
@@ -375,6 +380,7 @@ def misplaced(talk: Talk, client: Entity, rooms: Rooms, stanza: Stanza) -> Itera
         return
     words = {"what": quoted(heard.body, QUOTED), "room": quoted(heard.room)}
     finding = cause(name, stanza.place, about=heard.room, other=quoted(jid), **words)
+    talk.mistyped = Disproof(finding.key) if jid == heard.room and not nickname else None
     if name == "private" and heard.claim is Claim.COMMAND:
         if talk.answers_in_public:
             return

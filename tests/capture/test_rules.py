@@ -257,6 +257,10 @@ CASES = {
         timed(*IN, said("Ann", "!ping"), says("pong", f"{ROOM}/Ann", "chat")),
         ("misplaced", "error", 16, "private"),
     ),
+    "a command answered to the room with another type": (
+        timed(*IN, said("Ann", "!ping"), says("pong", ROOM, "chat"), bounce("bad-request")),
+        ("refused", "error", 17, "type chat"),
+    ),
     "a command answered to who gave it, by the address in the presence": (
         timed(*IN, ANNS, said("Ann", "!ping"), says("pong", "a.n@example.net", "chat")),
         ("misplaced", "error", 17, "private"),
