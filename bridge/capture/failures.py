@@ -7,6 +7,7 @@ file and a line of it, and the line before or after them names the exception.
 import re
 from typing import NamedTuple
 
+from bridge.newest import Newest
 from bridge.text import quoted
 
 MAX_FRAME = 500
@@ -14,6 +15,9 @@ MAX_FRAME = 500
 
 MAX_OTHERS = 3
 """Other lines that may stand within a trace: headings, and below a frame its code."""
+
+MAX_SAID = 64
+"""We remember at most so many lines of strangers that may pass for a trace."""
 
 MAX_WORDS = 200
 """Characters of the exception's own words that are kept."""
@@ -70,14 +74,31 @@ class Failures:
         """The exception that a line before the frames names, if it does."""
         self._frames: list[tuple[str, int]] = []
         """The first and the latest frame; of the program's own, if there are such."""
+        self._said = Newest[str, None](MAX_SAID)
+        """Lines of strangers."""
         self._others = 0
         """How many other lines stand behind the latest frame, or the latest name."""
+
+    def hear(self, said: str) -> None:
+        """Remember what a stranger said that looks like a trace: a program may print it."""
+        if _BEGINS.search(said):
+            for line in said.split("\n")[:MAX_SAID]:
+                if words := line.strip()[:MAX_FRAME]:
+                    self._said.add(words, None)
+
+    def end(self) -> Failure | None:
+        """End the trace at hand, since a stanza follows; return its exception if it has one."""
+        failure = self._ended(self._named, innermost=0) if self._named and self._frames else None
+        self._frames, self._named = [], None
+        return failure
 
     def feed(self, text: str) -> Failure | None:
         """Read a line; return the exception whose trace has ended with it, or before it."""
         if not self._frames and self._named is None and not _BEGINS.search(text):
             return None
         text = text[:MAX_FRAME]
+        if any(words in text for words in self._said):
+            return self.end()
         if _IS_FRAME.search(text) and (frame := _FRAME.search(text)):
             self._add(frame["file"], int(frame["line"][:9]))
             return None
@@ -86,7 +107,7 @@ class Failures:
             if exception is not None:  # Python names it last, and its innermost frame before
                 return self._ended(exception, innermost=-1)
         elif self._frames and self._named is not None:
-            failure = self._ended(self._named, innermost=0)
+            failure = self.end()
             self._named = exception
             return failure
         elif exception is not None or "most recent call last" in text:

@@ -16,7 +16,7 @@ from xml.etree.ElementTree import Element
 
 from bridge.capture.directions import Directions, ends_with_word
 from bridge.capture.elements import elements_of
-from bridge.capture.failures import Failures
+from bridge.capture.failures import Failure, Failures
 from bridge.capture.formats import ROWS
 from bridge.capture.fragments import Fragment, Fragments, Line
 from bridge.capture.stanza import FAILURE, FOOTER, HOLE, LogPlace, Stanza
@@ -129,21 +129,28 @@ class LogReader:
         may_be_object = not self._fragments.is_open or self._is_of_objects
         if self._object or (may_be_object and line.startswith("{")):
             return self._taken(self._read_json(line))
+        was_open = self._fragments.is_open
         fragments = self._fragments.feed(Line(line, self.lines))
-        if failure := self._failures.feed(line):
-            failed = Element(FAILURE)
-            failed.text = failure.sentence
-            place = LogPlace(self._file, self.lines, "")
-            fragments = [*fragments, Fragment(place, None, "", "", [failed], "", "", False)]
+        is_stanza = bool(fragments) or was_open or self._fragments.is_open
+        if failure := self._failures.end() if is_stanza else self._failures.feed(line):
+            fragments = [self._failed(failure), *fragments]
         return self._taken(fragments)
 
     def end(self) -> list[Stanza]:
         """Return the stanzas that the end of the log finishes or cuts off."""
         fragments = self._fragments.end()
+        if failure := self._failures.end():
+            fragments.append(self._failed(failure))
         if self._object:
             fragments.append(self._hole())
             self._object.clear()
         return [*self._taken(fragments), *self._decide()]
+
+    def _failed(self, failure: Failure) -> Fragment:
+        element = Element(FAILURE)
+        element.text = failure.sentence
+        place = LogPlace(self._file, self.lines, "")
+        return Fragment(place, None, "", "", [element], "", "", False)
 
     def _hole(self) -> Fragment:
         return self._fragments.hole(Line("", self.lines))
@@ -212,6 +219,8 @@ class LogReader:
     def _listen(self, fragment: Fragment) -> None:
         """Remember what a stanza says that a program may print as if it were XMPP."""
         text = fragment.text
+        for element in fragment.elements if not fragment.is_row else ():
+            self._failures.hear("\n".join(element.itertext()))
         if fragment.is_row or not any(map(text.__contains__, _PRINTABLE)):
             return
         for element in fragment.elements:

@@ -105,7 +105,7 @@ FAILED = {
 
 @pytest.mark.parametrize("how", FAILED)
 def test_a_failure_on_a_message_is_why_it_was_not_answered(how: str) -> None:
-    first, *others = found(*IN, *FAILED[how], "")
+    first, *others = found(*IN, *FAILED[how])
     assert (first.name, first.severity, first.place.line) == ("silent", "error", len(IN) + 1)
     assert "line 31" in first.message
     assert ("3 times" in first.message) is ("again" in how)
@@ -124,4 +124,14 @@ def test_a_failure_on_a_message_is_why_it_was_not_answered(how: str) -> None:
     ids=["it answered", "before", "of no question", "after its answer", "much later"],
 )
 def test_a_failure_that_kept_no_answer_back_is_not_named(spoken: list[str]) -> None:
-    assert found(*IN, *spoken, "") == []
+    assert found(*IN, *spoken) == []
+
+
+FORGED = "\n".join(["!weather", *(line for line in PYTHON.split("\n"))]).replace("<", "&lt;")
+
+
+@pytest.mark.parametrize("prefix", ["", "12:00:00 Ann: ", "INFO:bot:"])
+def test_a_trace_that_somebody_says_accuses_nobody(prefix: str) -> None:
+    printed = [f"{prefix}{line}" for line in FORGED.split("\n")]
+    findings = found(*IN, *said("Ann", FORGED).split("\n"), *printed, *QUIET)
+    assert not [each for each in findings if each.severity == "error"]
