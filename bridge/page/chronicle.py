@@ -195,13 +195,17 @@ class Chronicle:
         zone: Zone = "utc",
         holes: int = 0,
     ) -> Timeline:
-        """Return what the page shows of these courses; `made_at` is in seconds since the epoch."""
+        """Return what the page shows of these courses; `made_at` is in seconds since the epoch.
+
+        The chronicle is empty then: its events and those of the timeline are large.
+        """
         number, parts, findings = 1, list[Part](), list[StreamFinding]()
         for course in courses:
             notes = [noted for noted, _ in self._kept if noted.course is course]
             parts.append(self._part(f"p{len(parts) + 1}", course, notes, number, zone))
             number += len(notes)
             findings += course.findings
+        self._kept.clear()
         titles = [part.title for part in parts if part.kind != "connection"]
         title = listed(titles, MAX_NAMED, str)
         whose = f"This page has names and words of people: {title}. Pseudonyms: "

@@ -102,7 +102,7 @@ const told = ({ kind, text }) =>
       : text;
 
 function duration(milliseconds) {
-  if (!timed) return `${milliseconds} lines`;
+  if (!timed) return milliseconds === 1 ? "1 line" : `${milliseconds} lines`;
   if (milliseconds < 1_000) return `${milliseconds} ms`;
   if (milliseconds < 10_000) return `${Math.round(milliseconds / 100) / 10} s`;
   const words = [];
@@ -251,8 +251,6 @@ class Part {
     this.shown = this.listed = this.events;
     this.silences = silences(this);
     this.findings.sort((first, second) => first.at - second.at);
-    /** Whether what went well is folded: the steps of a scenario are what it is about. */
-    this.folds = this.kind !== "scenario";
     this.arrange();
     this.roomy = this.order.length <= CROWD;
     this.height = this.roomy ? LANE : CROWDED_LANE;
@@ -270,6 +268,11 @@ class Part {
     title.textContent = this.title;
     sign(outcome, this.outcome);
     when.textContent = timed ? `${from} to ${to}, ${duration(this.to - this.from)}` : "";
+  }
+
+  /** Whether a stage is one of connecting: the steps of a scenario begin with who does it. */
+  passes({ name }) {
+    return this.kind !== "scenario" || !name.includes(": ");
   }
 
   /** Choose the lanes that are drawn, by their indices: those of whom nothing is told come last. */
@@ -349,8 +352,10 @@ class Part {
     this.width = matchMedia("print").matches ? PAPER : Math.max(clientWidth, NARROWEST);
     this.gutter = this.width < 600 ? 96 : 150;
     const [head, body] = this.timeline.children;
-    const folds = this.folds && !unfolded.has("connecting");
-    this.stagesNode.replaceChildren(...connections(this.stages, folds));
+    const folds = !unfolded.has("connecting");
+    const steps = this.stages.filter((stage) => !folds || !stage.ok || !this.passes(stage));
+    const shown = this.kind === "scenario" ? steps : this.stages;
+    this.stagesNode.replaceChildren(...connections(shown, folds && shown !== steps));
     this.arrange();
     head.replaceChildren(this.above());
     body.replaceChildren(this.inside());
@@ -705,8 +710,11 @@ for (const [name, words] of Object.entries(FOLDS)) {
   const many = [...events.values()].filter(({ folded }) => folded === name).length;
   const box = html("input", { type: "checkbox", id: name });
   box.addEventListener("change", () => unfold(name, box.checked));
-  const steps = name === "connecting" && parts.some((part) => part.folds && part.stages.length);
-  if (many || steps) the("folds").append(html("label", {}, box, ` ${words} (${many})`));
+  const steps =
+    name === "connecting" &&
+    parts.some((part) => part.stages.some((it) => it.ok && part.passes(it)));
+  if (many || steps)
+    the("folds").append(html("label", {}, box, ` ${words}${many ? ` (${many})` : ""}`));
 }
 the("filters").addEventListener("input", filter);
 the("words").addEventListener("keydown", ({ key }) => {

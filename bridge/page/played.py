@@ -8,7 +8,7 @@ from bridge.capture.finding import Finding, Severity
 from bridge.capture.stanza import LogPlace
 from bridge.page.chronicle import Chronicle, Course
 from bridge.page.timeline import Bar, Timeline
-from bridge.text import quoted
+from bridge.text import one_line, quoted
 
 FAILED = "failed"
 
@@ -76,7 +76,10 @@ class PlayedPage:
         courses = sorted(self._courses, key=lambda course: course.outcome)
         failed = sum(course.outcome == FAILED for course in courses)
         verdict = f"{failed} of {len(courses)} tests failed."
-        return replace(self._chronicle.timeline("expect", courses, made_at), verdict=verdict)
+        timeline = self._chronicle.timeline("expect", courses, made_at)
+        if failed:
+            verdict += f" {one_line(timeline.parts[0].verdict.splitlines()[0])}"
+        return replace(timeline, verdict=verdict)
 
 
 def _written(value: object) -> str:

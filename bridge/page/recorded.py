@@ -122,7 +122,8 @@ class RecordedPage:
                 each.end = max(each.end, at)
 
     def timeline(self, made_at: float) -> Timeline:
-        """Return what the page shows, the rooms first."""
+        """Return what the page shows, the rooms first; once, since it gives up what it kept."""
+        self._stanzas = StanzasBehind()
         courses = [course for course in self._courses.values() if course.begin is not None]
         courses.sort(key=lambda course: course.kind, reverse=True)
         return self._chronicle.timeline("log", courses, made_at)

@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from bridge.files import replacing
-from bridge.page.page import as_html
+from bridge.page.page import pieces
 from bridge.page.timeline import Timeline, encode
 
 TESTS = (".py", ".room.toml")
@@ -57,9 +57,9 @@ def write(timeline: Timeline, path: Path) -> None:
     """
     check(path)
     encoded = encode(timeline)
-    text = json.dumps(encoded) if path.suffix.lower() == ".json" else as_html(encoded)
+    is_json = path.suffix.lower() == ".json"
     try:
-        with replacing(path) as new:
-            new.write_text(text, "utf-8")
+        with replacing(path) as new, new.open("w", encoding="utf-8") as file:
+            file.writelines([json.dumps(encoded)] if is_json else pieces(encoded))
     except OSError as error:
         raise ReportError(f"{str(path)!r} cannot be written: {error.strerror}") from error

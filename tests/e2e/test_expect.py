@@ -83,7 +83,8 @@ def test_the_report_has_every_test_of_every_process_failed_ones_first(folder: Pa
     assert ran.returncode == 1
     text = (folder / "page.json").read_text()
     page = json.loads(text)
-    assert (page["source"], page["verdict"]) == ("expect", "1 of 3 tests failed.")
+    verdict = "1 of 3 tests failed. file1, line 3, expect: "
+    assert (page["source"], page["verdict"][: len(verdict)]) == ("expect", verdict)
     assert [part["outcome"] for part in page["parts"]] == ["failed", "passed", "passed"]
     bad = page["parts"][0]
     assert bad["verdict"].partition(": ")[2].endswith('that says "[5 characters]", in vain.')

@@ -527,7 +527,7 @@ def test_the_keyboard_alone_reaches_everything(show: Show) -> None:
     room = INCIDENT["parts"][0]["title"]
     first, second = (found["message"] for found in INCIDENT["parts"][0]["findings"])
     expected = [
-        *("Search", "Kind", "Who", "Severity", "6 troubles: next", "connecting that went well (0)"),
+        *("Search", "Kind", "Who", "Severity", "6 troubles: next", "connecting that went well"),
         *(room, first, second),
         *("Zoom in", "Zoom out", "Whole", f"Timeline of {room}", f"Events of {room}"),
         *("debug@example.org", "The selected event", "Link to this moment", "Back", first),

@@ -33,7 +33,8 @@ def drawn(*, pseudonyms: bool = False) -> Timeline:
 def test_failed_tests_come_first_with_failure_steps_and_findings() -> None:
     timeline = drawn()
     failed, passed = timeline.parts
-    assert (timeline.verdict, timeline.left_out) == ("1 of 2 tests failed.", 0)
+    said = 'ping.room.toml, line 7: Bob waited 1 s for a message from "Robot" that contains "pong".'
+    assert (timeline.verdict, timeline.left_out) == (f"1 of 2 tests failed. {said}", 0)
     assert (passed.title, passed.outcome, passed.verdict) == ("good.room.toml", "passed", "")
     assert (failed.outcome, failed.verdict) == ("failed", f"{FAILURE}\nNothing came.")
     detail = 'from "Robot", contains "pong", within 1'

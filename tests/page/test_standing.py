@@ -168,9 +168,10 @@ def test_a_step_of_connecting_that_failed_is_not_folded() -> None:
 def test_what_filters_leave_out_counts_for_answers_and_for_the_verdict(only: EventFilter) -> None:
     page = RecordedPage(Chronicle(Pseudonyms(on=False)), [only])
     add(page, *ENTRY, *ASKED, *WAIT)
-    (part,) = page.timeline(99.0).parts
+    timeline = page.timeline(99.0)
+    (part,) = timeline.parts
     assert [event.answer_ms for event in part.events if "!ping" in event.text] == [500]
-    assert page.timeline(99.0).verdict == "Nothing stands out."
+    assert timeline.verdict == "Nothing stands out."
     page = RecordedPage(Chronicle(Pseudonyms(on=False)), [only])
     add(page, *ENTRY, *ASKED, KICK, *WAIT)
     assert page.timeline(99.0).verdict.startswith('"Bot" left the room')
