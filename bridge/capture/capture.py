@@ -97,6 +97,8 @@ class Capture:
         accounts = defaultdict[str, set[str]](set)
         by_client = defaultdict[str, list[Examined]](list)
         for examined in self.streams:
+            if not examined.is_over:
+                examined.add(examined.stream.conclusion())
             examined.add_cut()
             if account := lower_bare(examined.stream.client.account):
                 accounts[examined.home].add(account)
@@ -141,6 +143,7 @@ class Capture:
 
     def _close(self, session: str, examined: Examined) -> None:
         """Stop following a stream."""
+        examined.add(examined.stream.conclusion())
         examined.stream.forget()
         examined.add_cut()
         examined.is_over = True

@@ -66,6 +66,10 @@ downgrade: login; error, RFC 5802, 6
     {message} The client said that the server has no channel binding (flag y).
     -> The password may be right: the server has channel binding, and takes the flag for a
     downgrade. Update the client, or let it offer no channel binding (flag n).
+secret: login; error, XEP-0114, 3
+    The server refused the component's handshake{why}.
+    -> Check the secret: it has to be the same in the server's configuration and in the component's.
+    It is no password of an account.
 flag: login; note, RFC 5802, 6
     The client said that it knows channel binding, and that the server has none (flag y).
     -> Nothing: the server offers none here. Behind a proxy that hides the offer, flag n is safer.
@@ -139,6 +143,10 @@ again: join; error, XEP-0045, 7.2
     The client asked {count} times in a row to be let into the room {room}, each time after the room
     had refused it or put it out.{why}
     -> Let the client give up, or wait longer each time, and say so to its operator.
+renamed-in-vain: join; warning, XEP-0045, 7.2.3
+    The client asked for the nickname {asked} in the room {room}, got {nickname}, and did not answer
+    to it.
+    -> Let the client take its nickname from its own presence (status 110).
 renamed: join; note, XEP-0045, 7.2.3
     The client asked for the nickname {asked} in the room {room}, and got {nickname}.
     -> Let the client take its nickname from its own presence (status 110).
@@ -176,6 +184,13 @@ presence-refused: refused; error, RFC 6120, 8.3
     The server refused the client's presence ({condition}){why}.
     -> Let the client log in and wait for its resource before it sends presence; if it did, the
     server's log says more.
+unheard: silent; note, XEP-0045, 7.4
+    {count} messages named it, or were commands, and none was answered; `--command TEXT` makes that
+    an error.
+    -> Give the beginning of what it should answer.
+one-sided: unanswered; note, RFC 6120, 8.2.3
+    The log has only what the client {did}: what is missing on the other side is not known.
+    -> Log both directions.
 other-error: refused; note, RFC 6120, 8.3
     An error of type {condition} came from {other} as an answer by {kind}. It is that address's own,
     and refuses no message of the client.

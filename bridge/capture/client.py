@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from bridge.wire.names import lower_bare
+from bridge.wire.names import domain_of, lower_bare
 
 
 @dataclass(eq=False, slots=True)
@@ -14,6 +14,8 @@ class Entity:
     bound: bool = False
     """Whether the client has a resource: a new one, or the resource of the session that it
     resumed."""
+    is_component: bool = False
+    """Whether it is a component (XEP-0114), which speaks for many addresses of its domain."""
     is_complete: bool = False
     """Whether the log has the stream from its beginning, without a hole."""
     has_sent: bool = False
@@ -28,7 +30,7 @@ class Entity:
     @property
     def domain(self) -> str:
         """The domain of the account; empty if that is not known."""
-        return lower_bare(self.account).partition("@")[2]
+        return domain_of(self.account).lower()
 
     def other_side(self, jid: str | None) -> str:
         """Return the address that is asked or answers; empty for the client's own server."""

@@ -74,8 +74,9 @@ def ended(ending: Ending, client: Entity, login: LoginState, stanza: Stanza) -> 
         return
     condition, text = condition_of(stanza.element)
     is_about_tls = condition == "policy-violation" and login.offers_tls and not login.began_tls
-    if is_about_tls:
-        return  # `tls` finds that
+    is_secret = condition == "not-authorized" and client.is_component and not login.authenticated
+    if is_about_tls or is_secret:
+        return  # `tls` and `secret` find that
     message, hint = meaning("stream", condition, client, text)
     name, sent = "taken-over" if condition == "conflict" else "error", ""
     if condition in NOT_XML:

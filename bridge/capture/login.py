@@ -15,6 +15,7 @@ from bridge.wire import names
 from bridge.wire.names import SASL, SASL2, SM, TLS, condition_of, local, split
 
 FAILED = f"{{{SM}}}failed"
+COMPONENT = "jabber:component:accept"
 OLD_MECHANISMS = frozenset({"DIGEST-MD5", "CRAM-MD5"})
 """Mechanisms that libraries and servers often have wrong (RFC 6331). The server speaks first."""
 MALFORMED = frozenset({"malformed-request", "incorrect-encoding"})
@@ -94,6 +95,10 @@ class LoginState:
                 self.restarting = False
             case "" if not stanza.sent and name == "message" and element.get("type") != "error":
                 client.account = client.account or element.get("to", "")[:MAX_TEXT]
+            case "" if name == "handshake":
+                client.is_component, self.tried = True, True
+                if not stanza.sent:
+                    self.authenticated = client.bound = True
             case "" if name == "iq":
                 self._take_bind(client, stanza)
 
@@ -119,8 +124,10 @@ class LoginState:
                 return (tls,)
             case (names.SASL | names.SASL2, "failure"), False:
                 return tls, refused
-            case (_, "/stream") | (names.STREAMS, "error"), False:
+            case (_, "/stream"), False:
                 return (tls,)
+            case (names.STREAMS, "error"), False:
+                return tls, secret
             case (names.SM, "failed"), False:
                 return (session,)
             case ("", "iq"), False:
@@ -133,7 +140,10 @@ class LoginState:
         self.headers += 1
         self.has_own_header = self.has_own_header or stanza.sent
         if stanza.sent:
-            client.account = client.account or stanza.element.get("from", "")[:MAX_TEXT]
+            sender = stanza.element.get("from", "")
+            if stanza.element.get("xmlns") == COMPONENT:
+                client.is_component, sender = True, stanza.element.get("to", "")
+            client.account = client.account or sender[:MAX_TEXT]
         elif self.mechanism:
             self.mechanism, self.authenticated = "", True  # the log lost `success`
 
@@ -326,6 +336,15 @@ def overcounted(login: LoginState, client: Entity, stanza: Stanza) -> Iterator[F
         number = stanza.element.get("h", "")
         if number.isdecimal() and len(number) < 10:
             login.excess = outline(stanza), int(number)
+
+
+def secret(login: LoginState, client: Entity, stanza: Stanza) -> Iterator[Finding]:
+    """Find that the server refused a component's handshake (XEP-0114, 3)."""
+    if client.is_component and not login.authenticated and not client.ended:
+        condition, text = condition_of(stanza.element)
+        if condition == "not-authorized":
+            why = f" ({quoted(text)})" if text else ""
+            yield cause("secret", stanza.place, why=why)
 
 
 def session(login: LoginState, client: Entity, stanza: Stanza) -> Iterator[Finding]:

@@ -178,7 +178,7 @@ def _is_believed(original: Stanza | None, client: Entity, rooms: Rooms, from_: s
 def refused_presence(client: Entity, rooms: Rooms, stanza: Stanza) -> Iterator[Finding]:
     """Find that the client's presence was refused, other than by a room: `join` finds that."""
     element, from_ = stanza.element, stanza.element.get("from", "")
-    room = rooms.at(from_)
+    room = rooms.of(client, stanza)
     if room is not None and (room.is_inside or room.place == stanza.place):
         return
     if client.other_side(from_):

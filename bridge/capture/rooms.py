@@ -98,7 +98,8 @@ class Rooms:
 
     def __init__(self) -> None:
         self.by_jid = Newest[str, Room](MAX_ROOMS)
-        """Each room that the client asked to be let into, by its bare JID in lower case."""
+        """Each room that the client asked to be let into, by its bare JID in lower case; for a
+        component, with the address that asked."""
         self.waiting = AwaitedStanzas()
         """The requests to be let in that the room has not begun to answer."""
 
@@ -122,10 +123,14 @@ class Rooms:
             for child in message
         )
 
+    def of(self, client: Entity, stanza: Stanza) -> Room | None:
+        """Return the room that a stanza is to or from, if the client asked to be let into it."""
+        return self.by_jid.get(_key(client, stanza))
+
     def is_own(self, from_: str) -> bool:
         """Whether this is the client's own occupant JID."""
         room = self.at(from_)
-        return room is not None and from_.partition("/")[2] == room.nickname
+        return room is not None and _is_own(room, from_)
 
     def take(self, client: Entity, stanza: Stanza) -> Iterator[Outcome]:
         """Take a stanza, and yield what it shows to be wrong."""
@@ -140,11 +145,12 @@ class Rooms:
                 yield from self._learn(client, stanza)
                 for rule in (too_early, join, removed):
                     yield from rule(self, client, stanza)
-                yield from self._answer(stanza)
-                if element.tag == "presence":
-                    self._take_presence(stanza)
-                elif element.get("type") == "groupchat":
-                    self._take_message(element)
+                yield from self._answer(client, stanza)
+                room = self.of(client, stanza)
+                if room and element.tag == "presence":
+                    self._take_presence(room, stanza)
+                elif room and element.get("type") == "groupchat":
+                    self._take_message(room, element)
 
     def late(self, client: Entity, stanza: Stanza, count: int) -> Iterator[Finding]:
         """Find rooms that never answered while others did: presence of others answers nothing."""
@@ -173,7 +179,7 @@ class Rooms:
         element = stanza.element
         jid, _, nickname = _from(element).partition("/")
         jid, is_public = jid.lower(), element.get("type") == "groupchat"
-        if not jid or jid in self.by_jid:
+        if not jid or _key(client, stanza) in self.by_jid:
             return
         state = None
         if element.tag == "message":
@@ -185,13 +191,13 @@ class Rooms:
             elif element.get("type") == "error" and _is_about_room(element):
                 state = RoomState.ASKED
         if state is not None:
-            self.by_jid.add(jid, Room(jid, nickname, state, stanza.place))
+            self.by_jid.add(_key(client, stanza), Room(jid, nickname, state, stanza.place))
             yield Disproof(key_of_finding("never-joined", "", jid))
 
-    def _answer(self, stanza: Stanza) -> Iterator[Disproof]:
+    def _answer(self, client: Entity, stanza: Stanza) -> Iterator[Disproof]:
         """Note that a room answers, however late."""
         jid = names.lower_bare(_from(stanza.element))
-        key = "join", "", jid
+        key = "join", "", _key(client, stanza)
         self.waiting.open.pop(key, None)
         if self.waiting.overdue.pop(key, None):
             yield Disproof(key_of_finding("unanswered-join", "", jid))
@@ -199,14 +205,15 @@ class Rooms:
     def _take_own_presence(self, client: Entity, stanza: Stanza) -> Iterator[Finding]:
         element = stanza.element
         jid, _, nickname = element.get("to", "")[:MAX_TEXT].partition("/")
-        room = self.at(jid) if jid else None
+        key = _key(client, stanza)
+        room = self.by_jid.get(key) if jid else None
         has_muc = element.find(names.JOIN) is not None
         if not jid or not (room or has_muc or (nickname and "@" in jid)):
             return
         if element.get("type") == "unavailable":
             if room:
                 room.state = RoomState.LEFT
-                self.waiting.open.pop(("join", "", room.jid), None)
+                self.waiting.open.pop(("join", "", key), None)
         elif not element.get("type") and (room is None or not room.is_inside or has_muc):
             asked = Room(jid.lower(), nickname, RoomState.ASKED, stanza.place, has_muc)
             asked.asked_at = stanza.seconds
@@ -217,15 +224,15 @@ class Rooms:
                 if _seconds(room, stanza) <= SOON_SECONDS:
                     asked.tries, asked.why = room.tries + 1, room.why
                 yield from again(asked)
-            self.by_jid.add(asked.jid, asked)
+            self.by_jid.add(key, asked)
             if has_muc and not asked.was_inside:
-                self.waiting.add(("join", "", asked.jid), stanza, client.count, "")
+                self.waiting.add(("join", "", key), stanza, client.count, "")
 
-    def _take_presence(self, stanza: Stanza) -> None:
+    @staticmethod
+    def _take_presence(room: Room, stanza: Stanza) -> None:
         element = stanza.element
         from_ = _from(element)
-        room = self.at(from_)
-        if room is None or len(from_) > MAX_TEXT:
+        if len(from_) > MAX_TEXT:
             return
         nickname = from_.partition("/")[2]
         codes = names.codes_of(element)
@@ -249,13 +256,17 @@ class Rooms:
                     room.former_nickname, room.nickname = room.nickname, nickname
                 room.state = RoomState.INSIDE
 
-    def _take_message(self, element: Element) -> None:
-        if room := self.at(_from(element)[:MAX_TEXT]):
-            if room.state is RoomState.ASKED:
-                room.state = RoomState.INSIDE  # a client that gets the room's messages is in it
-            is_subject = element.find("subject") is not None and not element.findtext("body")
-            is_live = bool(element.findtext("body")) and not names.is_stamped(element)
-            room.sends_history = room.sends_history and not (is_subject or is_live)
+    @staticmethod
+    def _take_message(room: Room, element: Element) -> None:
+        if room.state is RoomState.ASKED:
+            room.state = RoomState.INSIDE  # a client that gets the room's messages is in it
+        is_subject = element.find("subject") is not None and not element.findtext("body")
+        is_live = bool(element.findtext("body")) and not names.is_stamped(element)
+        room.sends_history = room.sends_history and not (is_subject or is_live)
+
+
+def _is_own(room: Room, from_: str) -> bool:
+    return from_.partition("/")[2] == room.nickname
 
 
 def _is_about_room(presence: Element) -> bool:
@@ -268,6 +279,15 @@ def _seconds(room: Room, stanza: Stanza) -> float:
     if stanza.seconds is None or room.asked_at is None:
         return 0.0
     return stanza.seconds - room.asked_at
+
+
+def _key(client: Entity, stanza: Stanza) -> str:
+    """Return the key of the room that a stanza is to or from. A component has a seat an address."""
+    other, own = ("to", "from") if stanza.sent else ("from", "to")
+    jid = names.lower_bare(stanza.element.get(other, "")[:MAX_TEXT])
+    if not client.is_component:
+        return jid
+    return f"{jid} {names.lower_bare(stanza.element.get(own, '')[:MAX_TEXT])}"
 
 
 def _from(element: Element) -> str:
@@ -299,7 +319,7 @@ def again(asked: Room) -> Iterator[Finding]:
 def join(rooms: Rooms, client: Entity, stanza: Stanza) -> Iterator[Finding]:
     """Find why the client is not in the room that it wants to enter, or not by its nickname."""
     element, place = stanza.element, stanza.place
-    room = rooms.at(_from(element))
+    room = rooms.of(client, stanza)
     if room is None or not room.is_taken:
         return
     nickname = _from(element).partition("/")[2]
@@ -331,9 +351,9 @@ def outside(rooms: Rooms, client: Entity, stanza: Stanza) -> Iterator[Finding]:
     if element.get("type") != "groupchat":
         return
     jid = names.lower_bare(element.get("to", ""))
-    room = rooms.by_jid.get(jid)
+    room = rooms.of(client, stanza)
     if room is None:
-        if client.is_complete and client.bound:
+        if client.is_complete and client.bound and len(rooms.by_jid) < MAX_ROOMS:
             yield cause("never-joined", place, about=jid, room=quoted(jid))
         return
     words = {"room": quoted(jid), "where": room.place.words}
@@ -349,9 +369,8 @@ def outside(rooms: Rooms, client: Entity, stanza: Stanza) -> Iterator[Finding]:
 
 def too_early(rooms: Rooms, client: Entity, stanza: Stanza) -> Iterator[Finding]:
     """Find that a room did not take what the client said before its own presence came back."""
-    del client
     element = stanza.element
-    room = rooms.at(_from(element))
+    room = rooms.of(client, stanza)
     if element.tag != "message" or room is None or room.early is None:
         return
     id_ = room.early.element.get("id")
@@ -359,7 +378,7 @@ def too_early(rooms: Rooms, client: Entity, stanza: Stanza) -> Iterator[Finding]
     if element.get("type") == "error" and is_it and "/" not in _from(element):
         yield cause("too-early", room.early.place, about=room.jid, room=quoted(room.jid))
         room.early = None
-    elif element.get("type") == "groupchat" and (rooms.is_own(_from(element)) or (id_ and is_it)):
+    elif element.get("type") == "groupchat" and (_is_own(room, _from(element)) or (id_ and is_it)):
         room.early = None
 
 
@@ -367,11 +386,11 @@ def removed(rooms: Rooms, client: Entity, stanza: Stanza) -> Iterator[Finding]:
     """Find that a room put the client out."""
     element = stanza.element
     from_ = _from(element)
-    room = rooms.at(from_)
+    room = rooms.of(client, stanza)
     if room is None or element.tag != "presence" or element.get("type") != "unavailable":
         return
     codes = names.codes_of(element)
-    if 110 not in codes and not rooms.is_own(from_):
+    if 110 not in codes and not _is_own(room, from_):
         return
     room.why = "", ""
     item = element.find(f"{names.EXTENSION}/{names.ITEM}")

@@ -9,6 +9,7 @@ conditions and namespaces, never at the wording of one server.
 from collections.abc import Iterator
 from xml.etree.ElementTree import Element
 
+from bridge.capture.causes import cause
 from bridge.capture.client import Entity
 from bridge.capture.ending import Ending, cut, unanswered
 from bridge.capture.finding import Finding, Outcome
@@ -17,6 +18,7 @@ from bridge.capture.requests import Requests
 from bridge.capture.rooms import Rooms
 from bridge.capture.stanza import HOLE, STANZA_TAGS, Stanza, outline
 from bridge.capture.talk import Talk
+from bridge.text import quoted
 from bridge.wire.names import HEADER
 
 
@@ -66,6 +68,14 @@ class Stream:
         """Return the finding that this stream broke, since the client's next one has begun."""
         return cut(self.ending, self.client, self.login, stanza)
 
+    def conclusion(self) -> Iterator[Finding]:
+        """Note at the end of a stream why nothing found is no proof that nothing is wrong."""
+        yield from self.talk.conclusion()
+        client = self.client
+        if self.first and client.count > 1 and client.has_sent != client.has_received:
+            did = "sent" if client.has_sent else "received"
+            yield cause("one-sided", self.first.place, did=did)
+
     def take_of_any(self, stanza: Stanza) -> None:
         """Take a stanza of one of several clients, if the log does not show which."""
         if stanza.element.tag not in STANZA_TAGS:
@@ -82,8 +92,15 @@ class Stream:
         del self.requests, self.talk
 
     def _late(self, stanza: Stanza, count: int) -> Iterator[Finding]:
-        for concept in (self.rooms, self.requests, self.talk):
-            yield from concept.late(self.client, stanza, count)
+        yield from self.rooms.late(self.client, stanza, count)
+        yield from self.requests.late(self.client, stanza, count)
+        for finding in self.talk.late(self.client, stanza, count):
+            yield finding
+            room = self.rooms.at(finding.about)
+            if room and room.former_nickname:
+                words = {"asked": quoted(room.former_nickname), "nickname": quoted(room.nickname)}
+                where = {"about": room.jid, "room": quoted(room.jid)}
+                yield cause("renamed-in-vain", finding.place, **where, **words)
 
     def _lose(self) -> None:
         """Allow for a hole in the log: an answer, a login or a join may be in it."""

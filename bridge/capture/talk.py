@@ -139,6 +139,12 @@ class Talk:
         """What that occupant said last, without numbers."""
         self.repeats = False
         """Whether the client's latest two messages are alike but for numbers."""
+        self.asked = 0
+        """How many live messages named the client or were commands."""
+        self.asked_at: LogPlace | None = None
+        """Where the first of them is."""
+        self.has_answered = False
+        """Whether the client has said or done anything in a room since."""
         self.said: Heard | None = None
         """The latest message that the client sent to a room."""
 
@@ -197,8 +203,14 @@ class Talk:
         self.failed = Disproof(finding.key)
         yield finding
 
+    def conclusion(self) -> Iterator[Finding]:
+        """Note that the client answered nothing at all of what it may have been asked."""
+        if self.asked_at is not None and not self.has_answered and not self._command:
+            yield cause("unheard", self.asked_at, count=self.asked)
+
     def react(self) -> None:
         """Note that the client did something that may answer the message that it heard."""
+        self.has_answered = self.asked > 0
         self.waiting.open.clear()
 
     def lose(self) -> None:
@@ -271,6 +283,9 @@ class Talk:
             self.answered.pop(key_of(self.heard.body), None)
             self.is_crowded = is_prompt(self.heard, client, stanza)
         self.heard, self.failed = message, None
+        if message.claim is not Claim.NONE:
+            self.asked += 1
+            self.asked_at = self.asked_at or stanza.place
         kind = _SILENCE.get(message.claim)
         if kind and element.find(names.REPLACE) is None:
             key = kind, str(client.count), message.room

@@ -21,7 +21,7 @@ The findings have to be the same client's. An error about an address explains on
 the same address, or about the stream to the address's server.
 """
 
-TOLD = frozenset({"other-error"})
+TOLD = frozenset({"other-error", "unheard", "one-sided"})
 """The causes of notes that are aside beside "No error was found", so that it hides no error."""
 
 ANYTHING = "*"
@@ -75,10 +75,11 @@ def verdict(findings: Iterable[Finding], holes: int = 0) -> str:
             words += f" Other clients with errors: {others}."
     elif warnings:
         words += f" Warnings: {len(warnings)}."
-    aside = [each for each in findings if each.cause in TOLD] if cause is None else []
-    if aside:
-        more = f" Others of that kind: {len(aside) - 1}." if len(aside) > 1 else ""
-        words += f" {_where(aside[0])}: {aside[0].message}{more}"
+    aside = {each.cause: each for each in reversed(findings) if each.cause in TOLD}
+    for kind, note in reversed(aside.items() if cause is None else ()):
+        others = sum(each.cause == kind for each in findings) - 1
+        more = f" Others of that kind: {others}." if others else ""
+        words += f" {_where(note)}: {note.message}{more}"
     if holes:
         words += (
             f" Stanzas of which the log has only a part: {holes}; what should have come before "

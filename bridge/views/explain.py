@@ -29,7 +29,7 @@ def lines_of(streams: Iterable[Examined], display: Display, *, everything: bool)
     for examined in streams:
         findings = [each for each in examined.findings() if everything or not _is_note(each)]
         stream = examined.stream
-        rooms = stream.rooms.by_jid
+        rooms = {room.jid: None for room in stream.rooms.by_jid.values()}
         who = stream.client.account or "an account that the log does not name"
         where = f" in {', '.join(rooms)}" if rooms else ""
         times = " to ".join(at for at in (_at(stream.first), _at(stream.ending.last)) if at)
@@ -58,7 +58,7 @@ def _stream_as_json(examined: Examined) -> dict[str, Any]:
     stream, findings = examined.stream, examined.findings()
     result = {
         "account": lower_bare(stream.client.account),
-        "rooms": list(stream.rooms.by_jid),
+        "rooms": list({room.jid: None for room in stream.rooms.by_jid.values()}),
         "from": _at(stream.first),
         "to": _at(stream.ending.last),
         "verdict": verdict(findings, stream.holes),

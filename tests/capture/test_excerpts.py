@@ -150,3 +150,12 @@ def test_a_nickname_that_the_room_gave_is_told_with_what_was_asked() -> None:
             True,
             True,
         )
+
+
+def test_a_nickname_that_somebody_named_in_vain_is_a_warning() -> None:
+    answer = JOIN[1].replace("/bot'", "/Robby'")
+    log = [*LOGIN, ASK, answer, says("hello"), said("Ann", "Robby: ping")]
+    for body in ("Robby: ping", "is Robby there?"):
+        asked = [*log[:-1], "pause 5", said("Ann", body), "pause 11", *[said("Ann", "x")] * 2]
+        (warning,) = (each for each in found(*timed(*asked)) if each.name == "join")
+        assert (warning.severity, '"Robby"' in warning.message) == ("warning", True)

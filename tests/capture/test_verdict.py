@@ -17,6 +17,7 @@ from tests.capture.logs import (
     STARTTLS,
     bounce,
     error,
+    examined,
     found,
     out,
     refusal,
@@ -173,3 +174,29 @@ def test_the_verdict_explains_within_a_client_and_counts_the_others(case: str) -
     told = verdict(found(*log))
     assert words in told
     assert told.partition("Other clients with errors: ")[2] == (f"{others}." if others else "")
+
+
+ASKED = [said("Ann", "bot: ping"), said("Ann", "!ping"), said("Ben", "is bot there")]
+GROUNDS: dict[str, tuple[list[str], str]] = {
+    "three messages were not answered": ([*IN, *ASKED], "bot.log:15: 3 messages named it"),
+    "none was": ([*IN, said("Ann", "hi")], ""),
+    "it said something": ([*IN, *ASKED, says("pong")], ""),
+    "it said something before only": ([*IN, says("hello"), *ASKED], "3 messages named it"),
+    "only what was received": (
+        [said("Ann", "a"), said("Ann", "b")],
+        "only what the client received",
+    ),
+    "only what was sent": ([ASK, says("a")], "only what the client sent"),
+    "another stream goes on": ([*IN, *ASKED, *LOGIN], "3 messages named it"),
+}
+"""Logs without an error, and a part of what the verdict says beside that."""
+
+
+@pytest.mark.parametrize("case", GROUNDS)
+def test_the_verdict_clears_nobody_without_ground(case: str) -> None:
+    log, words = GROUNDS[case]
+    every = [each for stream in examined(*log) for each in stream.findings()]
+    conclusion = verdict([each for each in every if each.severity != Severity.ERROR])
+    assert conclusion.startswith("No error was found.")
+    assert words in conclusion
+    assert bool(words) or conclusion == "No error was found."
