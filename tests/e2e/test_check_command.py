@@ -32,7 +32,7 @@ async def test_from_a_pipe_it_is_a_line_a_stage_and_then_the_diagnosis(
         (name, True) for name in [*STAGES, *IN_THE_ROOM[:-1], "send", "leave"]
     ]
     details = {name: detail for name, _, detail in stages(lines)}
-    assert details["settings"].endswith("/.env: missing")
+    assert details["settings"].endswith("/.config/xmpp-bridge.env: missing")
     assert f"{tmp_path}/.env: missing; " in details["settings"]
     assert "SCRAM" in details["sasl"]
     assert '1 besides us: "Wilma"' in details["occupants"]

@@ -59,7 +59,7 @@ CASES: dict[str, tuple[dict[str, str], tuple[str, ...], int, str]] = {
     "too long a wait": ({}, ("no", "--timeout", "41", "--await", "10"), 2, "--await and"),
     "answers of whom": ({}, ("no", "--from", "Fred"), 2, "--from goes with --await"),
     "another room": ({}, ("no", "--room", "nix"), 2, '--room "nix" is no room'),
-    "wrong settings": ({"MUC_ROOM": " "}, ("no",), 2, "xmpp-bridge init writes"),
+    "wrong settings": ({"MUC_ROOM": " "}, ("no",), 2, "xmpp-bridge init asks for"),
     "a wrong password": ({"XMPP_PASSWORD": "wrong-4711"}, ("no",), 1, "[not-authorized] Check"),
 }
 
