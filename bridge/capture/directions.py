@@ -54,7 +54,7 @@ _CHANGING = re.compile(
     re.VERBOSE,
 )
 _TOKEN = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_]+|[-=~]*[<>]+[-=~]*|[→⇒⮊←⇐⮈]")
-_ARROW = re.compile(r"(?:[-=~]*(>{2,})|[-=~]+(>)|(<{2,})[-=~]*|(<)[-=~]+)")
+_ARROW = re.compile(r"[-=~]*(>{2,})|[-=~]+(>)|=?(<{2,})[-=~]*|(<)[-=~]+")
 _REMARK = re.compile(r"\s*\([^()]*\)\W*$")
 _CONNECTION = re.compile(r"\(#?(\d{1,3})\)\W*$")
 """The number of a connection, behind the word."""
@@ -90,6 +90,7 @@ class Shape:
         """What its stanzas look like by themselves."""
 
 
+@lru_cache(maxsize=MAX_SHAPES)
 def shape_of(head: str) -> tuple[str, str]:
     """Return the shape of the text before an entry, and the token of its session, if any."""
     session = ""

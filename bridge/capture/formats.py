@@ -137,3 +137,41 @@ NO_LOGS: dict[bytes, str] = {
 }
 """The first bytes of files that are no logs, and the kinds of these files. pcapng's first bytes
 include a line's end."""
+
+HOW_TO = (
+    ("slixmpp|sleekxmpp", "slixmpp", "logging.basicConfig(level=logging.DEBUG)"),
+    ("aioxmpp", "aioxmpp", "logging.basicConfig(level=logging.DEBUG)"),
+    ("nbxmpp|gajim", "nbxmpp", "logging.getLogger('nbxmpp').setLevel(logging.DEBUG)"),
+    ("xmpppy|simplexml", "xmpppy", "xmpp.Client(SERVER, debug=['always', 'nodebuilder'])"),
+    ("xmpp.js|@xmpp|node_modules", "@xmpp/client", "require('@xmpp/debug')(xmpp, true)"),
+    ("strophe|converse", "Strophe, Converse", "xmlInput and xmlOutput, or loglevel: 'debug'"),
+    ("libstrophe|profanity", "libstrophe, Profanity", "XMPP_LEVEL_DEBUG, or profanity -l DEBUG"),
+    ("smack|igniterealtime", "Smack", "SmackConfiguration.DEBUG = true"),
+    ("mellium", "mellium.im/xmpp", "xmpp.StreamConfig with TeeIn and TeeOut"),
+    ("gosrc|go-xmpp|fluux", "go-xmpp", "StreamLogger: os.Stdout in xmpp.Config, or Debug: true"),
+    ("tokio.xmpp|xmpp-rs|rust", "tokio-xmpp", "RUST_LOG=xmpp=trace,tokio_xmpp=trace"),
+    (
+        "blather|xmpp4r",
+        "Blather, xmpp4r",
+        "Blather.logger.level = Logger::DEBUG, Jabber::debug = true",
+    ),
+    (
+        "prosody|mod_",
+        "Prosody",
+        'modules_enabled = { "stanza_debug" } and log = { debug = "*console" }',
+    ),
+    ("ejabberd", "ejabberd", "loglevel: debug"),
+    ("libpurple|pidgin|finch", "libpurple", "pidgin --debug, PURPLE_VERBOSE_DEBUG=1"),
+)
+"""What names a library in its log, the library, and what writes the stanzas to that log."""
+
+
+def how_to(begin: str) -> str:
+    """Return how to get the stanzas into the log that begins so."""
+    for mark, library, how in HOW_TO:
+        if re.search(mark, begin, re.IGNORECASE):
+            return f"the log seems to be of {library}; its stanzas get into it by {how}"
+    return (
+        "switch on the program's debug log, which has the stanzas: in Python "
+        "logging.basicConfig(level=logging.DEBUG), elsewhere the level debug"
+    )

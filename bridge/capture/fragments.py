@@ -6,7 +6,7 @@ raw or in one of a few ways of escaping, in one line or in several.
 
 import html
 import re
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable
 from typing import NamedTuple
 from xml.etree.ElementTree import Element
@@ -40,6 +40,9 @@ with an entry of its own ends such a stanza."""
 MAX_MARKS = 64
 """We look for at most so many ends of a logger's text before data of a socket."""
 
+MAX_MARK = 40
+"""The most characters of such an end."""
+
 MAX_TAGS = 2
 """If so many entries of a shape are first tags of stanzas, and none is whole, the logger prints
 first tags there, and we wait no longer for the ends of these stanzas."""
@@ -70,9 +73,7 @@ _OF_XMPP = re.compile(
     r"xmlns=.(?:jabber:|urn:xmpp:|urn:ietf:params:xml:ns:xmpp-|http://jabber\.org/)"
 )
 _BINARIES = ("b'", 'b"', '<<"')
-_BINARY = re.compile(r"\S{0,40}(?:\s\S{0,40})?(?:\bb['\"]|<<\")$")
-"""The end of the logger's text before data of a socket, in Python's or Erlang's notation."""
-_BINARY_END = re.compile(r'"(?:/utf8)?>>[\s,)}\]]*$')
+_BINARY_END = re.compile(r'"(?:/utf8)?>>[^"]*$')
 _BROKEN_BINARY = re.compile(r'"[^\S\n]*\n\s*"')
 _ESCAPED_QUOTE = re.compile(r"""[^>=]*=\\+(["'])""")
 _ERLANG, _QUOTES, _LINE = '<<"', "'\"", "\n"
@@ -177,16 +178,14 @@ class Fragments:
 
     def feed(self, line: Line) -> list[Fragment]:
         """Read a line; return the fragments that are surely whole by now, and the holes."""
-        waiting, fragments = deque([line]), list[Fragment]()
-        while waiting:
-            each = waiting.popleft()
-            if self._open is None:
-                fragments += self._begin(each)
-                continue
-            fragments += self._go_on(each)
-            if self._open is None and self._entries:
-                waiting.extendleft(reversed(self._entries))
-                self._entries = []
+        fragments = self._begin(line) if self._open is None else self._go_on(line)
+        while self._entries and self._open is None:
+            entries, self._entries = self._entries, []
+            for number, each in enumerate(entries):
+                fragments += self._begin(each) if self._open is None else self._go_on(each)
+                if self._entries and self._open is None:
+                    self._entries += entries[number + 1 :]
+                    break
         return fragments
 
     @property
@@ -249,7 +248,10 @@ class Fragments:
         entry = self._entry(line, head)
         if row is not None:
             entry = entry._replace(sent=False)
-        return self._read(entry, text[start:].replace("stream:stream:", "stream:"), head)
+        xml = text[start:]
+        if xml.startswith("<stream:stream:"):
+            xml = xml.replace("stream:stream:", "stream:")
+        return self._read(entry, xml, head)
 
     def _start_in(self, text: str) -> int | None:
         """Return where the leftmost element of XMPP begins; None if there is none."""
@@ -260,12 +262,15 @@ class Fragments:
         return None
 
     def _entry(self, line: Line, head: str) -> _Entry:
-        shape, session = shape_of(head)
-        self._is_of_server = self._is_of_server or session.lstrip("0123456789") != ""
-        container = _CONTAINER.match(line.text)
-        seconds, at = time_in(f"{container[0] if container else ''}{head}")
+        text = head
+        if (container := _CONTAINER.match(line.text)) is not None:
+            text = f"{container[0]}{head}"
+        seconds, at = time_in(text)
+        # Most heads differ in the time alone.
+        shape, session = shape_of(head.replace(at, "#", 1) if at else head)
         if seconds is None and line.at:
             seconds, at = time_in(line.at)
+        self._is_of_server = self._is_of_server or session.lstrip("0123456789") != ""
         place = LogPlace(self._file, line.number, at)
         return _Entry(
             place, seconds, f"\n{shape}" if line.is_further else shape, session, line.text
@@ -290,14 +295,13 @@ class Fragments:
 
     def _read(self, entry: _Entry, xml: str, head: str) -> list[Fragment]:
         """Read what begins behind the logger's text `head`."""
-        if head.endswith(_BINARIES) and (binary := _BINARY.search(head)) is not None:
+        if head.endswith(_BINARIES):
+            mark = " ".join(head[-MAX_MARK:].rsplit(" ", 2)[-2:])
             if len(self._marks) < MAX_MARKS:
-                marks = {binary[0]}
-                if not binary[0].endswith(_ERLANG):
-                    marks = {f"{binary[0][:-1]}{quote}" for quote in _QUOTES}
-                for mark in marks:
-                    self._marks.setdefault(mark, set()).add(entry.shape)
-            return self._of_data(entry, xml, binary[0])
+                quotes = '"' if mark.endswith(_ERLANG) else _QUOTES
+                for quote in quotes:
+                    self._marks.setdefault(f"{mark[:-1]}{quote}", set()).add(entry.shape)
+            return self._of_data(entry, xml, mark)
         is_escaped = False
         while (escape := _ESCAPED_QUOTE.match(xml)) is not None:
             xml = unescaped(_up_to(escape[1], xml))
@@ -327,9 +331,9 @@ class Fragments:
             text = text[container.end() :]
         if self._binary:
             return self._go_on_with_binary(line, text)
-        is_in_tag = rest.text.rfind("<") > rest.text.rfind(">")
         start = self._start_in(text)
         looks = start is not None and text[:start].strip() != ""
+        is_in_tag = rest.text.rfind("<") > rest.text.rfind(">")
         if looks and (is_in_tag or self._looked > MAX_LOOKED):
             self._entries.append(line)
             return self._give_up()

@@ -8,7 +8,7 @@ somebody's words, and is passed over.
 
 import json
 import re
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Any
@@ -42,9 +42,15 @@ MAX_SAID = 256
 MAX_SAID_CHARACTERS = 256 * 1024
 """The most characters of all these texts: each entry outside the main place is sought in them."""
 
+MAX_BEGIN = 16 * 1024
+"""We look for the name of a library in so many characters."""
+
 MAX_TORN = 2
 """An entry is a hole if it is in a place that is not the logger's own, and there at most so often:
 the log may have lost a part of its line. Else the program prints stanzas there."""
+
+MAX_SAID_LINE = 4096
+"""The most characters of a line of such a text."""
 
 REPEATED_WITHIN = 6
 """A logger that writes each stanza twice does so within so many fragments."""
@@ -78,6 +84,8 @@ class LogReader:
         """How many lines were read."""
         self.stanzas = 0
         """How many stanzas were read whole."""
+        self.begin = ""
+        """The beginning of the log, which may name the library that wrote it."""
         self._file = file
         self._fragments = Fragments(file)
         self._directions = Directions()
@@ -92,7 +100,8 @@ class LogReader:
         self._has_times = False
         """Whether entries have times, so that strangers cannot write whole lines of the log."""
         self._sessions = _Sessions()
-        self._recent: deque[tuple[str, str, str, bool | None]] = deque(maxlen=REPEATED_WITHIN)
+        self._recent: Newest[tuple[str, str], tuple[str, bool | None]] = Newest(REPEATED_WITHIN)
+        """The shape and the direction of the latest fragments, by session and text."""
         self._counts, self._repeats = Counter[str](), Counter[str]()
         """How many fragments stood behind a shape, and how many of them repeat others."""
         self._failures = Failures()
@@ -125,6 +134,8 @@ class LogReader:
             line = line.removeprefix(_BYTE_ORDER_MARK)
         if "\x1b" in line:
             line = _COLOUR.sub("", line)
+        if len(self.begin) < MAX_BEGIN:
+            self.begin += f"{line[:MAX_BEGIN]}\n"
         # Within a stanza, a line of JSON is part of a message.
         may_be_object = not self._fragments.is_open or self._is_of_objects
         if self._object or (may_be_object and line.startswith("{")):
@@ -134,7 +145,7 @@ class LogReader:
         is_stanza = bool(fragments) or was_open or self._fragments.is_open
         if failure := self._failures.end() if is_stanza else self._failures.feed(line):
             fragments = [self._failed(failure), *fragments]
-        return self._taken(fragments)
+        return self._taken(fragments) if fragments else ()
 
     def end(self) -> list[Stanza]:
         """Return the stanzas that the end of the log finishes or cuts off."""
@@ -193,7 +204,8 @@ class LogReader:
         place = self._directions.place_of(fragment.shape)
         if self._said:
             was_met = self._directions.times_met(place) > 0
-            is_line = fragment.line.strip().replace("\\", "") in self._said_lines
+            line = fragment.line.strip().replace("\\", "")[:MAX_SAID_LINE]
+            is_line = line in self._said_lines
             if is_line and not self._has_times and was_met:
                 return fragment._replace(elements=[Element(HOLE)])
             if is_line or (not was_met and self._is_said(fragment)):
@@ -225,12 +237,13 @@ class LogReader:
             return
         for element in fragment.elements:
             for inner in element.iter():
-                for said in (inner.text or "", inner.tail or "", *inner.attrib.values()):
+                names = [value.partition("/")[2] for value in inner.attrib.values()]
+                for said in (inner.text or "", inner.tail or "", *inner.attrib.values(), *names):
                     if any(map(said.__contains__, _TELLING)):
                         self._said.add(said.replace("\\", "").strip()[:MAX_SAID_CHARACTERS], None)
                         for line in said.replace("\\", "").split("\n"):
                             if any(map(line.__contains__, _TELLING)):
-                                self._said_lines.add(line.strip(), None)
+                                self._said_lines.add(line.strip()[:MAX_SAID_LINE], None)
         while sum(map(len, self._said)) > MAX_SAID_CHARACTERS:
             self._said.popitem(last=False)
 
@@ -240,17 +253,14 @@ class LogReader:
         first = fragment.elements[0]
         said = self._directions.direction(shape, first) if sent is None and shape else sent
         text = fragment.text.strip()
-        self._counts[shape] += len(text) > _SHORT
-        if len(text) > _SHORT and any(
-            other != shape
-            and (fragment.session, text) == (session, each)
-            and (said == way or None in {said, way})
-            for other, session, each, way in self._recent
-        ):
-            self._repeats[shape] += 1
-            if 1 < self._repeats[shape] > self._counts[shape] // 2:
-                return
-        self._recent.append((shape, fragment.session, text, said))
+        if len(text) > _SHORT:
+            self._counts[shape] += 1
+            other, way = self._recent.get((fragment.session, text), (shape, said))
+            if other != shape and (said == way or None in {said, way}):
+                self._repeats[shape] += 1
+                if 1 < self._repeats[shape] > self._counts[shape] // 2:
+                    return
+            self._recent.add((fragment.session, text), (shape, said))
         for element in fragment.elements:
             way = sent
             if way is None and element.tag != HOLE:

@@ -11,7 +11,7 @@ from typing import cast
 
 from bridge.capture.capture import Capture
 from bridge.capture.examined import Examined
-from bridge.capture.formats import NO_LOGS
+from bridge.capture.formats import NO_LOGS, how_to
 from bridge.capture.reader import MAX_LINE_BYTES, LogReader
 from bridge.capture.verdict import verdict
 from bridge.commands.exit import FAILURE, SUCCESS, USAGE, UsageError
@@ -26,6 +26,12 @@ from bridge.views.output import display_of, show
 from bridge.wire.names import lower_bare
 
 STDIN = "-"
+
+UNDIRECTED = (
+    "The log has lines without a mark of direction: who sent these stanzas is known from the "
+    "stanzas alone, and the others are not read."
+)
+"""What the verdict says if it may rest on such lines."""
 
 
 def run(parsed: argparse.Namespace) -> int:
@@ -52,11 +58,8 @@ def run(parsed: argparse.Namespace) -> int:
         return USAGE
     if not any(reader.stanzas for reader in readers):
         part = f" ({capture.holes} in part)" if capture.holes else ""
-        complain(
-            "xmpp-bridge: switch on the program's debug log, which has the stanzas: in Python "
-            "logging.basicConfig(level=logging.DEBUG), elsewhere the level debug\n"
-            f"no whole stanza was found{part}"
-        )
+        how = how_to("".join(reader.begin for reader in readers))
+        complain(f"xmpp-bridge: {how}\nno whole stanza was found{part}")
         return USAGE
     capture.finish()
     streams = _picked(capture.streams, parsed.account, parsed.nickname)
@@ -73,6 +76,8 @@ def run(parsed: argparse.Namespace) -> int:
             return FAILURE
     findings = [finding for examined in streams for finding in examined.findings()]
     conclusion = verdict(findings, capture.holes)
+    if any(reader.has_undirected for reader in readers):
+        conclusion += f" {UNDIRECTED}"
     if parsed.json:
         lines = [as_json(streams, conclusion, capture.holes)]
     else:

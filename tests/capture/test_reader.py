@@ -12,7 +12,7 @@ from bridge.capture.reader import LogReader
 from bridge.capture.stanza import FOOTER, HOLE, Stanza
 from bridge.wire.names import HEADER, local
 from tests.capture.healthy import Passed
-from tests.capture.logs import ASK, LOGIN, bounce, examined, refusal, says
+from tests.capture.logs import ACCOUNT, ASK, LOGIN, bounce, examined, refusal, says
 from tests.capture.writers import WRITERS, written
 
 PIECES = [
@@ -353,3 +353,93 @@ def test_an_object_ends_with_its_brace_or_with_the_log() -> None:
     assert shape(read(lines)) == [(False, "presence"), (True, "iq")]
     assert shape(read(["{", "x", "}", "SEND: <iq/>"])) == [(False, "/hole"), (True, "iq")]
     assert shape(read(["{", "x"])) == [(False, "/hole")]
+
+
+ERROR = "<error type='cancel'><conflict xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error>"
+MUC = "<x xmlns='http://jabber.org/protocol/muc'/>"
+PRESENCES = (
+    f"<presence to='lab@r.example.org/bot'>{MUC}</presence>",
+    (
+        f"<presence from='lab@r.example.org/bot' to='bot@example.org/r'"
+        f" type='error'>{ERROR}</presence>"
+    ),
+)
+SHUTDOWN = "<system-shutdown xmlns='urn:ietf:params:xml:ns:xmpp-streams'/>"
+BODY = "<body xmlns='http://jabber.org/protocol/httpbind'"
+PASTED: dict[str, tuple[list[str], list[tuple[bool, str]]]] = {
+    "two entries that look like one word": (
+        ["conn send: <presence/> +5ms", "conn receive: <message from='a@b'/> +9ms"],
+        [(True, "presence"), (False, "message")],
+    ),
+    "RCV": (
+        [f"SENT (7): {PRESENCES[0]}", f"RCV  (7): {PRESENCES[1]}"],
+        [(True, "presence"), (False, "presence")],
+    ),
+    "wrapped in a tag": (
+        ["x:RECV: <message from='a@b'><bo", "dy>x</body></message>"],
+        [(False, "message")],
+    ),
+    "wrapped in an attribute": (
+        ["x:RECV: <message from='a@b' to='c@d", "e'><body/></message>"],
+        [(False, "message")],
+    ),
+    "waiting for an end": (["INFO Waiting for </stream:stream> from server"], []),
+    "a bare stream error": ([f"ERROR <stream:error>{SHUTDOWN}</stream:error>"], [(False, "error")]),
+    "an abbreviated stanza": (
+        ["C: <r xmlns='urn:xmpp:sm:3'>", f"S: <stream:error>{SHUTDOWN}</stream:error>"],
+        [(True, "r"), (False, "error")],
+    ),
+    "BOSH": (
+        [
+            f"SENT: {BODY} rid='7' sid='s'><presence xmlns='jabber:client'/></body>",
+            f"RECV: {BODY}><message xmlns='jabber:client' from='a@b'/></body>",
+            f"RECV: {BODY} type='terminate' condition='policy-violation'/>",
+        ],
+        [(True, "presence"), (False, "message"), (False, "error"), (False, "/stream")],
+    ),
+    "framing": (
+        [
+            "status open <open xmlns='urn:ietf:params:xml:ns:xmpp-framing' id='s1'/>",
+            "RECV: <close xmlns='urn:ietf:params:xml:ns:xmpp-framing'/>",
+        ],
+        [(False, "stream"), (False, "/stream")],
+    ),
+}
+
+
+@pytest.mark.parametrize("paste", PASTED)
+def test_what_people_pasted_is_read(paste: str) -> None:
+    lines, expected = PASTED[paste]
+    assert shape(read(lines)) == expected
+
+
+def test_the_words_of_a_service_are_turned_round() -> None:
+    lines = [
+        f"RECV: {PRESENCES[0].replace(' to=', ' from=' + repr(ACCOUNT) + ' to=')}",
+        f"SEND: {PRESENCES[1]}",
+    ]
+    assert shape(read(lines)) == [(True, "presence"), (False, "presence")]
+
+
+def test_tokens_that_no_stream_has_in_both_directions_tell_no_streams_apart() -> None:
+    lines = [
+        f'[debug] Received XML on stream = <<"{PRESENCES[0]}">>',
+        f'[debug] (tcp|<0.1.0>) Send XML on stream = <<"{PRESENCES[1]}">>',
+    ]
+    assert {each.session for each in read(lines)} == {""}
+
+
+def test_connections_with_numbers_are_told_apart_and_a_process_that_writes_is_joined() -> None:
+    lines = [
+        f"{word} ({number}): {PRESENCES[word != 'SENT']}"
+        for number in (0, 1)
+        for word in ("SENT", "RECV")
+    ]
+    assert [each.session for each in read(lines)] == ["0", "0", "1", "1"]
+    header = "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams'"
+    lines = [
+        f"<0.10.0>@x:y:1 Received XML on stream = <<\"{header} to='b'>\">>",
+        f"<0.11.0>@x:z:2 Send XML on stream = <<\"{header} id='1' from='b'>\">>",
+        '<0.80.0>@x:z:2 Send XML on stream = <<"</stream:stream>">>',
+    ]
+    assert [each.session for each in read(lines)] == ["<0.10.0>", "<0.10.0>"]

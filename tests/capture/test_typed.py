@@ -6,12 +6,14 @@ from bridge.capture.finding import Severity
 from tests.capture import typed
 from tests.capture.logs import captured, examined
 
+FORMATS = typed.FIRST | typed.SECOND
+
 
 @pytest.mark.parametrize("trouble", typed.SESSIONS)
-@pytest.mark.parametrize("name", typed.FIRST)
+@pytest.mark.parametrize("name", FORMATS)
 def test_a_format_typed_from_memory_is_read(name: str, trouble: str) -> None:
     parts = typed.SESSIONS[trouble]
-    lines = typed.written(typed.FIRST[name], parts).split("\n")
+    lines = typed.written(FORMATS[name], parts).split("\n")
     assert [each.sent for each in captured(*lines)] == [sent for sent, _ in parts]
     findings = [finding for stream in examined(*lines) for finding in stream.findings()]
     errors = {each.name for each in findings if each.severity is Severity.ERROR}

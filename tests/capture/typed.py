@@ -262,3 +262,83 @@ FIRST: dict[str, Callable[[bool, str, int], str]] = {
 def written(form: Callable[[bool, str, int], str], parts: tuple[Part, ...]) -> str:
     """The session `parts` as `form` writes it."""
     return "".join(f"{form(sent, xml, n)}\n" for n, (sent, xml) in enumerate(parts))
+
+
+def _psi(sent: bool, xml: str, n: int) -> str:
+    return f"<!-- {'Outgoing' if sent else 'Incoming'} XML {_clock(n)} -->\n{xml}"
+
+
+def _gajim(sent: bool, xml: str, n: int) -> str:
+    mark = "::::: DATA SENT" if sent else "::::: DATA RECEIVED"
+    return f"{_clock(n)} (D) nbxmpp.client (bot@example.org) {mark}\n{xml}\n"
+
+
+def _smack(sent: bool, xml: str, n: int) -> str:
+    spread = xml.replace("><", ">\n  <") if not xml.startswith("<stream:stream") else xml
+    return f"{_clock(n)} {'SENT' if sent else 'RECV'} (0): \n{spread}\n"
+
+
+def _ags(sent: bool, xml: str, n: int) -> str:
+    return f"[{_clock(n)}] {'OnWriteXml' if sent else 'OnReadXml'}: {xml}"
+
+
+def _qxmpp(sent: bool, xml: str, n: int) -> str:
+    return f'{_clock(n)}.{n:03} QXmppLogger::{"SENT" if sent else "RECEIVED"} "{xml}"'
+
+
+def _swift(sent: bool, xml: str, n: int) -> str:
+    bar = "=" * 14
+    return f"{'->' if sent else '<-'} {_clock(n)} {bar}\n{xml}"
+
+
+def _tigase(sent: bool, xml: str, n: int) -> str:
+    way = "Read" if sent else "Writing"
+    return (
+        f"2021-05-05 {_clock(n)}.{n:03} [pool-12-thread-{n % 4}] XMPPIOService.x() FINEST: "
+        f"Socket: nick=bot, {way} packet: from=c2s@host/1, DATA={xml}, SIZE={len(xml)}"
+    )
+
+
+def _rust(sent: bool, xml: str, n: int) -> str:
+    text = xml.replace('"', '\\"')
+    return (
+        f'[2021-05-05T{_clock(n)}Z TRACE tokio_xmpp::xmlstream] {">>" if sent else "<<"} "{text}"'
+    )
+
+
+def _monal(sent: bool, xml: str, n: int) -> str:
+    return (
+        f"2021-05-05 {_clock(n)}:{n:03} [{'SND' if sent else 'RCV'}] Monal[412:{n}] "
+        f"{'sending' if sent else 'got'}: {xml}"
+    )
+
+
+def _go(sent: bool, xml: str, n: int) -> str:
+    return f"{'SEND' if sent else 'RECV'}:\n{xml}\n"
+
+
+def _pino(sent: bool, xml: str, n: int) -> str:
+    return json.dumps(
+        {"level": 20, "time": 1620208800000 + n, "dir": "tx" if sent else "rx", "data": xml}
+    )
+
+
+def _swedish(sent: bool, xml: str, n: int) -> str:
+    return f"{_clock(n)} bot[{n % 3}] {'skickar' if sent else 'tog emot'}: {xml}"
+
+
+SECOND: dict[str, Callable[[bool, str, int], str]] = {
+    "Psi": _psi,
+    "Gajim": _gajim,
+    "Smack's pretty printer": _smack,
+    "agsXMPP": _ags,
+    "QXmpp": _qxmpp,
+    "Swift": _swift,
+    "Tigase": _tigase,
+    "tokio-xmpp": _rust,
+    "Monal": _monal,
+    "go-xmpp": _go,
+    "pino": _pino,
+    "Swedish": _swedish,
+}
+"""The second dozen, typed once the reader was written; all were read at the first try."""

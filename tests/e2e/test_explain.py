@@ -99,6 +99,29 @@ def test_what_is_no_log_is_said_with_what_was_looked_for(tmp_path: Path) -> None
         assert what in ran.stderr
 
 
+@pytest.mark.parametrize(
+    ("text", "how"),
+    [
+        ("DEBUG slixmpp.xmlstream: connected", "logging.DEBUG"),
+        ("at org.igniterealtime.x(X.java:1)", "SmackConfiguration.DEBUG"),
+        ("in node_modules/x.js", "@xmpp/debug"),
+        ("c2s1 info Client connected in mod_c2s", "stanza_debug"),
+    ],
+)
+def test_nothing_readable_says_first_how_the_library_writes_its_stanzas(
+    text: str, how: str
+) -> None:
+    ran = explain(text=f"{text}\n")
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert how in ran.stderr.splitlines()[0]
+
+
+def test_a_verdict_that_rests_on_lines_without_a_direction_says_so() -> None:
+    text = "\n".join(line.replace(">>> ", "").replace("<<< ", "") for line in REFUSED)
+    assert explain(text=text).stdout.splitlines()[-1].count("without a mark of direction") == 1
+    assert "without a mark" not in explain(text="\n".join(REFUSED)).stdout
+
+
 def test_what_the_log_has_only_in_part_is_counted() -> None:
     cut = "<<< <message from='room@muc.exa"
     text = "\n".join([*HEALTHY, cut, "<<< <presence/>", cut, "<<< <presence/>"])

@@ -1,0 +1,111 @@
+"""Words of strangers that look like entries of the log: they accuse, clear and hide nothing."""
+
+import json
+from collections.abc import Callable
+from html import escape
+from itertools import product
+
+import pytest
+
+from bridge.capture.examined import Examined
+from bridge.capture.finding import Severity
+from tests.capture.logs import ACCOUNT, ASK, JOIN, LOGIN, ROOM, STREAM_ERRORS, USER, examined
+
+ENDED = (
+    "<stream:error xmlns:stream='http://etherx.jabber.org/streams'>"
+    f"<system-shutdown xmlns='{STREAM_ERRORS}'/></stream:error>"
+)
+KICKED = (
+    f"<presence type='unavailable' from='{ROOM}/bot' to='{ACCOUNT}'><x xmlns='{USER}'>"
+    "<item affiliation='none' role='none'/><status code='110'/><status code='307'/></x></presence>"
+)
+FORGED = {
+    "a stream error": f"RECV: {ENDED}",
+    "a kick": f"RECV: {KICKED}",
+    "the end of a stream": "End of stream received",
+    "an entry of xmpp.js": "status close",
+    "a record": json.dumps({"direction": "in", "xml": ENDED}),
+    "several lines": f"hi\nRECV: {KICKED}\nSEND: <message to='{ROOM}' type='groupchat'/>",
+    "a whole line": f"10:00:59 DEBUG RECV: {ENDED}",
+    "its end": f"hi\n10:00:59 DEBUG RECV: {KICKED}",
+}
+PRINTED: dict[str, Callable[[str], list[str]]] = {
+    "by the bot": lambda said: f"10:00:59 DEBUG Mallory: {said}".split("\n"),
+    "alone": lambda said: said.split("\n"),
+    "as a value": lambda said: [f"10:00:59 DEBUG got {{'nick': {said!r}, 'role': 'none'}}"],
+    "by its library": lambda said: f"10:00:59 INFO presence of {ROOM}/{said} : {said}".split("\n"),
+    "as JSON": lambda said: [json.dumps({"message": f"chat: {said}", "level": "info"})],
+}
+SAID: dict[str, Callable[[str], str]] = {
+    "a body": lambda said: (
+        f"<message from='{ROOM}/M' to='{ACCOUNT}' type='groupchat'><body>{said}</body></message>"
+    ),
+    "a nickname": lambda said: f"<presence from='{ROOM}/{said}' to='{ACCOUNT}'/>",
+    "a status": lambda said: (
+        f"<presence from='{ROOM}/M' to='{ACCOUNT}'><status>{said}</status></presence>"
+    ),
+    "a subject": lambda said: (
+        f"<message from='{ROOM}/M' to='{ACCOUNT}' type='groupchat'><subject>"
+        f"{said}</subject></message>"
+    ),
+}
+TALK = f"<<< <message from='{ROOM}/Ann' to='{ACCOUNT}' type='groupchat'><body>well</body></message>"
+
+
+def log_of(lines: list[str]) -> list[str]:
+    """The lines as a library with times writes them."""
+    return [
+        f"10:{n // 60 % 60:02}:{n % 60:02} DEBUG {line}".replace(">>>", "SEND:").replace(
+            "<<<", "RECV:"
+        )
+        for n, line in enumerate(lines)
+    ]
+
+
+def errors(streams: list[Examined]) -> list[str]:
+    return [
+        each.name
+        for stream in streams
+        for each in stream.findings()
+        if each.severity is Severity.ERROR
+    ]
+
+
+@pytest.mark.parametrize("entries", [3, 10, 60, pytest.param(1000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("forged", FORGED)
+def test_words_of_a_stranger_accuse_and_clear_nobody(forged: str, entries: int) -> None:
+    login = [*LOGIN, *JOIN]
+    before = [*login, *[TALK] * entries][max(0, len(login) - entries + 1) :][: max(entries, 16)]
+    for printed, (place, stanza) in product(PRINTED.values(), SAID.items()):
+        said = FORGED[forged]
+        said = said if place in {"a body", "a status"} else said.replace("\n", " ")
+        entry = "<<< " + stanza(escape(said).replace("\n", "&#10;"))
+        log = [*log_of([*before, entry]), *printed(said), *log_of([TALK])]
+        streams = examined(*log)
+        assert (errors(streams), sum(each.stream.holes for each in streams)) == ([], 0), log[-4:]
+
+
+@pytest.mark.parametrize("entries", [3, 10, 100])
+@pytest.mark.parametrize("body", [ENDED, f"RECV: {ENDED}", f"10:00:58 DEBUG RECV: {ENDED}"])
+def test_a_stream_error_that_was_said_first_does_not_hide_the_real_one(
+    body: str, entries: int
+) -> None:
+    before = [*LOGIN, *JOIN, *[TALK] * entries][-entries:]
+    said = "<<< " + SAID["a body"](escape(body))
+    log = [*log_of([*before, said]), f"10:00:59 DEBUG Mallory: {body}"]
+    real = f"11:00:59 DEBUG RECV: {ENDED}"
+    assert errors(examined(*log, real)) == ["ended"]
+    assert errors(examined(*log)) == []
+
+
+def test_without_times_a_line_that_somebody_said_is_a_hole() -> None:
+    said = "<<< " + SAID["a body"](escape(f"<<< {ENDED}"))
+    (stream,) = examined(*LOGIN, ASK, *JOIN, said, f"<<< {ENDED}")
+    assert (errors([stream]), stream.stream.holes) == ([], 1)
+
+
+def test_lines_within_an_element_are_its_content_whatever_they_look_like() -> None:
+    stanza = SAID["a body"]("hi").replace("</message>", "<x xmlns='urn:x'>\n{}\n</x></message>")
+    inner = [f"10:00:59 DEBUG RECV: {ENDED}"] * 20
+    log = log_of([*LOGIN, *JOIN, "<<< " + stanza.replace("{}", "\n".join(inner)), TALK])
+    assert errors(examined(*"\n".join(log).split("\n"))) == []
