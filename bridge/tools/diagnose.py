@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple, TypeAlias
 
-from bridge.mcp.schema import Bounds, always
+from bridge.mcp.schema import always
 from bridge.mcp.toolset import tool
 from bridge.store.database import Recorded
 from bridge.store.errors import StoreError
@@ -17,7 +17,7 @@ from bridge.text import iso, name_of, visible
 from bridge.tools import botlog
 from bridge.tools.answers import MAX_ANSWERS, answer, call
 from bridge.tools.entries import MARK_BYTES, NOTICE, RESULT_BYTES, Entry, fit, nonempty
-from bridge.tools.link import MAX_NAMED, RoomLink, RoomName
+from bridge.tools.link import MAX_NAMED, Nickname, RoomLink, RoomName
 from bridge.tools.paging import TimeSlice
 from bridge.xmpp.checks import asking, conduct, diagnosis, evidence, exchanges
 from bridge.xmpp.errors import NotInRoomError
@@ -56,7 +56,7 @@ Diagnosis: TypeAlias = Annotated[
     dict[str, object],
     always(
         outcome=evidence.Outcome,
-        verdict=Annotated[str, "in a sentence"],
+        verdict=str,
         findings=Annotated[
             list[Annotated[dict[str, object], always(name=str, ok=bool | None, detail=str)]],
             "ok null: not known; `hint`: what to do",
@@ -72,20 +72,15 @@ Diagnosis: TypeAlias = Annotated[
 async def xmpp_diagnose(
     link: RoomLink,
     /,
-    nickname: Annotated[
-        str | None, Bounds(min_length=1, max_length=1023), "whom it concerns"
-    ] = None,
+    nickname: Nickname = None,
     room: RoomName = None,
     detail: Annotated[Literal["brief", "full"], "full has all findings"] = "brief",
 ) -> Diagnosis:
     """Use this when somebody else in the room, such as a bot, does not do what is expected of it.
 
-    It says nothing in the room. `outcome`: `cause`, `well`, or `unknown`; `verdict` says it in a
-    sentence; `nextStep` is the call that leads on. `findings`: whether it is there (else when and
-    why it left), has voice, its own log (`stream`), a ghost, its account twice, loops alone or with
-    another, comes and goes, answered the history, encrypted commands, whom it answered and whom
-    not, how it answered the bridge, pings. `answers`: to what the bridge said last, else to others.
-    Without `nickname`: all who look like programs, at most 20. Takes up to 15 s.
+    It says nothing in the room: ask first, by xmppSend with `awaitSeconds`. `outcome` decides: for
+    `cause` the `verdict` names it; for `unknown`, `nextStep` is the call to make. `findings` say
+    what was looked at. Without `nickname`: all who look like programs. Takes up to 15 s.
     """
     memberships = [link.room(room)]
     examination = _Examination(link, full=detail == "full")

@@ -22,6 +22,9 @@ from bridge.xmpp.muc.participant import Participant
 MAX_NAMED = 20
 """How many known rooms or occupants an error names for an unknown name; it counts the rest."""
 
+Nickname = Annotated[str | None, Unlisted(min_length=1, max_length=1_023)]
+"""A nickname as an argument: a resourcepart has at most 1,023 bytes (RFC 7622, section 3.4)."""
+
 RoomName = Annotated[str | None, Unlisted(min_length=1), "JID or local part"]
 """The argument `room` of every tool that looks at a room or speaks to it."""
 

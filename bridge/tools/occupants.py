@@ -6,11 +6,11 @@ from itertools import islice
 from typing import Annotated, TypeAlias
 
 from bridge.mcp.errors import ArgumentError, ToolError
-from bridge.mcp.schema import Bounds, Unlisted, always
+from bridge.mcp.schema import Bounds, always
 from bridge.mcp.toolset import tool
 from bridge.text import iso, listed, name_of, visible
 from bridge.tools.entries import NOTICE, RESULT_BYTES, Entry, fit, nonempty, noticed
-from bridge.tools.link import MAX_NAMED, RoomLink, RoomName, not_in_room
+from bridge.tools.link import MAX_NAMED, Nickname, RoomLink, RoomName, not_in_room
 from bridge.tools.paging import MAX_LIMIT
 from bridge.xmpp.model.room import Occupant
 from bridge.xmpp.muc.membership import Membership
@@ -20,9 +20,6 @@ LEFT_SECONDS = 3_600.0
 
 MAX_LEFT = 20
 """The most entries of `left`, for the last who went."""
-
-NICKNAME = Unlisted(min_length=1, max_length=1_023)
-"""The bounds of a nickname: a resourcepart has at most 1,023 bytes (RFC 7622 §3.4)."""
 
 UNLISTED = frozenset({"left", "notShown"})
 """The fields of a result that name people who are not among its occupants."""
@@ -54,9 +51,9 @@ Occupants: TypeAlias = Annotated[
 def xmpp_occupants(
     link: RoomLink,
     /,
-    nickname: Annotated[str | None, NICKNAME, "only this one"] = None,
+    nickname: Annotated[Nickname, "only this one"] = None,
     limit: Annotated[int, Bounds(minimum=1, maximum=MAX_LIMIT)] = 100,
-    after: Annotated[str | None, NICKNAME, "a nickname"] = None,
+    after: Annotated[Nickname, "a nickname"] = None,
     room: RoomName = None,
 ) -> Occupants:
     """To see who is in the room and can speak in it, and who left, when and why.

@@ -34,7 +34,7 @@ OLDEST = "oldest"
 MAX_FILTER_CHARACTERS = 1_000
 """The most characters of a text or a pattern to look for."""
 
-CURSOR_BOUNDS = Bounds(min_length=1, max_length=512)
+CURSOR_BOUNDS = Unlisted(min_length=1, max_length=512)
 """The longest cursors have 392 characters, with the 128 bytes that an archive's id may have."""
 
 SLICE_SECONDS = 0.001
@@ -57,15 +57,15 @@ Since = Annotated[str | None, CURSOR_BOUNDS, f'a cursor, or "{OLDEST}"']
 Sender = Annotated[str | None, Unlisted(min_length=1, max_length=3_071), "a nickname or JID"]
 Contains = Annotated[
     str | None,
-    Bounds(min_length=1, max_length=MAX_FILTER_CHARACTERS),
+    Unlisted(min_length=1, max_length=MAX_FILTER_CHARACTERS),
     "in body, subject or status, in any case",
 ]
 PatternText = Annotated[
     str | None,
-    Bounds(min_length=1, max_length=MAX_FILTER_CHARACTERS),
+    Unlisted(min_length=1, max_length=MAX_FILTER_CHARACTERS),
     "RE2, likewise",
 ]
-Kinds = Annotated[list[Kind] | None, Bounds(min_length=1, max_length=100)]
+Kinds = Annotated[list[Kind] | None, Unlisted(min_length=1, max_length=100)]
 Kept = TypeVar("Kept", bound="Numbered")
 Subject = TypeVar("Subject")
 Result = TypeVar("Result")

@@ -57,7 +57,7 @@ async def xmpp_ping(
 
     `verdict` decides, in a sentence: an error or a silence is a result too. `room` pings the room,
     `self` asks it whether the bridge is in it (`inRoom`). If an occupant is silent, `self` and
-    `server` are pinged too. A nickname such as server, or with an @: give room@service/nickname.
+    `server` are pinged too.
     """
     connection = link.connection(link.room(room))
     try:

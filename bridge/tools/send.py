@@ -133,24 +133,21 @@ async def xmpp_send(
     timeout_seconds: Annotated[
         float,
         Bounds(minimum=0.1, maximum=MAX_WAIT_SECONDS),
-        "for the room to send it back; 10 if absent",
+        "for the room to send it back",
     ] = 10,
     await_seconds: Annotated[
         float,
         Bounds(minimum=0, maximum=MAX_WAIT_SECONDS),
-        f"for answers; 0 if absent. Both together at most {MAX_WAIT_SECONDS}",
+        f"for answers; both together at most {MAX_WAIT_SECONDS}",
     ] = 0,
     from_: Sender = None,
     room: RoomName = None,
 ) -> Sent:
     """Use this to say something in the chat room, where everybody reads it, and see who answers.
 
-    Succeeds once the room has sent the message back, with the round-trip time; fails if it did
-    not, with the reason. Nothing is queued or sent twice. Waits for the bridge's first join.
-
-    With `awaitSeconds` it then waits for `answers` (from anybody, or only `from`): what others said
-    after, each with `answerMs` and `how` (public, private, encrypted, no-body, error). It returns
-    1.5 s after the first, so that a second one is seen. No answer: make the call in `nextStep`.
+    Succeeds once the room has sent the message back, else fails with the reason; nothing is queued
+    or sent twice. With `awaitSeconds` it waits for `answers` (of anybody, or only `from`), and says
+    `how` each came: public, private, encrypted, no-body, error. None: make the call in `nextStep`.
     """
     if (seconds := timeout_seconds + await_seconds) > MAX_WAIT_SECONDS:
         raise ArgumentError(

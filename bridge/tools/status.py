@@ -51,10 +51,9 @@ def echo(
 def xmpp_status(link: RoomLink, current: CurrentSettings, /) -> Status:
     """Use this first: it says whether the bridge is in its XMPP room, and if not, why not.
 
-    `phase` decides: joined, on the way there (unconfigured, resolving, connecting, securing,
-    authenticating, joining, waiting), failed or closed. `lastError.hint` names the setting to
-    change, `problems` are of the settings. `self.voice` false: nobody gets what the bridge says.
-    `roomCreated`: joining made the room, often a typo. Of several rooms `rooms` has each.
+    `phase` decides: joined, a step on the way, waiting, or failed. `lastError.hint` names the
+    setting to change, `problems` are of the settings. `self.voice` false: nobody gets what the
+    bridge says. `roomCreated`: joining made the room, often a typo. Of several, `rooms` has each.
     """
     return describe_status(link, current)
 

@@ -3,7 +3,7 @@
 from typing import Annotated, Literal, TypeAlias
 from urllib.parse import unquote
 
-from bridge.mcp.schema import Bounds, always
+from bridge.mcp.schema import Unlisted, always
 from bridge.mcp.toolset import tool
 from bridge.tools import paging
 from bridge.tools.entries import RESULT_BYTES, fit
@@ -45,7 +45,7 @@ async def xmpp_trace(
     from_: paging.Sender = None,
     direction: Literal["in", "out"] | None = None,
     contains: Annotated[
-        str | None, Bounds(min_length=1, max_length=paging.MAX_FILTER_CHARACTERS), "in the XML"
+        str | None, Unlisted(min_length=1, max_length=paging.MAX_FILTER_CHARACTERS), "in the XML"
     ] = None,
     keepalives: bool = False,
     max_bytes: paging.MaxBytes = RESULT_BYTES,

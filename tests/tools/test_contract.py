@@ -7,7 +7,7 @@ import pytest
 
 from bridge.llm.tools import MAX_QUESTION_CHARACTERS
 from bridge.llm.tools import TOOLSET as LLM
-from bridge.mcp.schema import object_of
+from bridge.mcp.schema import MismatchError, object_of
 from bridge.mcp.toolset import Toolset
 from bridge.samples import TOOLSET as SAMPLES
 from bridge.samples.weather import MAX_LOCATION
@@ -41,13 +41,8 @@ def _input(tool: str) -> dict[str, Any]:
         ("xmppHistory", "detail", {"enum": ["brief", "full"], "default": "brief"}),
         ("xmppWait", "timeoutSeconds", {"default": 30, "minimum": 0, "maximum": 50}),
         ("xmppHistory", "maxBytes", {"default": 9_000, "minimum": 2_000, "maximum": 45_000}),
-        ("xmppHistory", "since", {"maxLength": 512}),
-        ("xmppHistory", "kinds", {"minItems": 1, "maxItems": 100}),
-        ("xmppTrace", "of", {"maxLength": 512}),
         ("xmppOccupants", "limit", {"default": 100, "minimum": 1, "maximum": 500}),
         ("xmppTrace", "direction", {"enum": ["in", "out"]}),
-        ("xmppHistory", "contains", {"minLength": 1, "maxLength": 1_000}),
-        ("xmppHistory", "pattern", {"maxLength": 1_000}),
         ("word_count", "text", {"maxLength": MAX_CHARACTERS}),
         ("sentiment", "text", {"maxLength": MAX_CHARACTERS}),
         ("current_weather", "location", {"minLength": 1, "maxLength": MAX_LOCATION}),
@@ -58,6 +53,26 @@ def test_defaults_and_bounds_are_those_of_the_contract(
     tool: str, argument: str, expected: dict[str, object]
 ) -> None:
     assert expected.items() <= _input(tool)["properties"][argument].items()
+
+
+@pytest.mark.parametrize(
+    ("argument", "longest", "unit"),
+    [
+        ("since", 512, "x"),
+        ("contains", 1_000, "x"),
+        ("pattern", 1_000, "x"),
+        ("kinds", 100, ["message"]),
+        ("from", 3_071, "x"),
+    ],
+)
+def test_bounds_that_are_not_listed_hold(argument: str, longest: int, unit: Any) -> None:
+    tool = TOOLS["xmppHistory"]
+    listed = _input("xmppHistory")["properties"][argument].keys()
+    assert not listed & {"minLength", "maxLength", "minItems", "maxItems"}
+    tool.bound({argument: unit * longest})
+    for wrong in (unit * (longest + 1), unit * 0):
+        with pytest.raises(MismatchError):
+            tool.bound({argument: wrong})
 
 
 def test_only_xmpp_send_writes_and_no_tool_destroys_anything() -> None:

@@ -144,7 +144,7 @@ KINDS: dict[str, Kind] = {
         "--log FILE",
         UNHEARD,
         log=[*IN, ALICE, logs.says("pong", type_="chat"), logs.bounce("bad-request")],
-        logged="was answered in private",
+        logged="of type chat, to the whole room",
     ),
     "a character of a link title": Kind(
         "unknown",
