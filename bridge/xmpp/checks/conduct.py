@@ -338,9 +338,11 @@ def senders(evidence: Evidence) -> Finding:
     if ours is not None and (like := _like(evidence, answered, ours)):
         return _compared(evidence, like[-1], ours, [ours])
     if groups:
-        of_last = [ask for ask in answered if ask.what == groups[-1].asks[-1].what]
+        says = evidence.programs.get(evidence.nickname)
+        prompt = [ask for ask in answered if says or ask.seconds <= ANSWER_SECONDS]
+        of_last = [ask for ask in prompt if ask.what == groups[-1].asks[-1].what]
         left = [ask.asked for ask in groups[-1].asks]
-        if like := of_last or answered:
+        if like := of_last or prompt:
             return _compared(evidence, like[-1], left[-1], left)
         names = list_of([*dict.fromkeys(group.sender for group in groups)][:MAX_ALIKE])
         detail = f"{_left(evidence, left)}; it was not seen to answer {names}, or anybody else."

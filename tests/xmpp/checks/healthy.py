@@ -9,7 +9,10 @@ from dataclasses import dataclass, field
 from bridge.xmpp.model.events import Event
 from tests.xmpp.checks.watching import came, left, said
 
-KINDS = ("busy", "moderated", "anonymous", "gatewayed", "two", "phones", "greeted", "announced")
+KINDS = (
+    *("busy", "moderated", "anonymous", "gatewayed", "two", "phones", "greeted", "announced"),
+    *("secret", "agents", "quick"),
+)
 WEEK = 7 * 86_400.0
 WORDS = (  # noqa: SIM905 - as a list it would take forty lines
     "ok yes no lol hm the a server room is was down again who did that works for me see logs "
@@ -26,6 +29,10 @@ class Week:
     programs: Sequence[str]
     says: dict[str, bool]
     """Who says whether they are a program."""
+    shown: bool = True
+    """Whether the room shows accounts."""
+    visitors: Sequence[str] = ()
+    """People who may not speak, and do not."""
     events: list[tuple[float, Event]] = field(default_factory=list)
 
 
@@ -38,11 +45,14 @@ def week(seed: int) -> Week:
         "gatewayed": ["Gateway"],
         "greeted": ["Greeter", "Doorman"],
         "announced": ["Git", "CI", "Feed"],
+        "agents": ["Agent"],
     }.get(kind, [])
     programs += ["Robot", "Helper"]
     says = {who: True for who in programs if chance.random() < 0.7}
     says |= {who: False for who in people if chance.random() < 0.7}
-    made = Week(kind, people, programs, says)
+    made = Week(kind, people, programs, says, kind != "anonymous" and chance.random() < 0.7)
+    if kind == "moderated":
+        made.visitors = ("Reader", "Lurker")[: chance.randint(0, 2)]
     scenes = [_talk] * (12 if kind == "busy" else 6) + [_asks] * 8 + [_restarts] * 2
     scenes += {
         "two": [_chat] * 12,
@@ -50,6 +60,9 @@ def week(seed: int) -> Week:
         "gatewayed": [_relayed] * 8,
         "greeted": [_welcomes] * 8,
         "announced": [_announces] * 12,
+        "secret": [_secretly] * 8,
+        "agents": [_tests] * 8,
+        "quick": [_hurries] * 8,
     }.get(kind, [])
     starts = sorted(chance.sample(range(int(WEEK) // 1_800), len(scenes)))
     chance.shuffle(scenes)
@@ -168,3 +181,37 @@ def _announces(chance: random.Random, room: Week, at: float) -> Iterator[tuple[f
         yield at + chance.uniform(4, 60), said("CI", "Build passed")
     for number in range(chance.randint(0, 6)):
         yield at + 100 + number * 0.05, said("Feed", f"{_words(chance)} {number}")
+
+
+def _secretly(chance: random.Random, room: Week, at: float) -> Iterator[tuple[float, Event]]:
+    """Two people write to each other with encryption; one of them writes in the clear, too."""
+    pair = chance.sample(room.people, 2)
+    for number in range(chance.randint(4, 20)):
+        at += _typed(chance, chance.choice(WORDS))
+        yield at, said(pair[number % 2], "", encrypted="OMEMO")
+        if number % 2 and chance.random() < 0.3:
+            at += _typed(chance, "!ping")
+            yield at, said(pair[1], text := chance.choice((_words(chance), "!ping")))
+            if text == "!ping":
+                yield at + _answered(chance), said("Robot", "Robot answers ping")
+    yield from _asks(chance, room, at)
+
+
+def _tests(chance: random.Random, room: Week, at: float) -> Iterator[tuple[float, Event]]:
+    """The agent of another debug bridge tries a bot: as fast as a program, in words of its own."""
+    for number in range(chance.randint(3, 30)):
+        at += chance.uniform(0.2, 1.5)
+        asked = chance.choice((chance.choice(COMMANDS), f"Robot: what about {number}?"))
+        yield at, said("Agent", asked)
+        at += _answered(chance)
+        yield at, said("Robot", f"Robot answers {number}")
+
+
+def _hurries(chance: random.Random, room: Week, at: float) -> Iterator[tuple[float, Event]]:
+    """Somebody asks a quick bot again and again."""
+    who, command = chance.choice(room.people), chance.choice(COMMANDS)
+    for _ in range(chance.randint(5, 40)):
+        at += chance.uniform(0.3, 3)
+        yield at, said(who, command)
+        at += 0.02 + chance.expovariate(100)
+        yield at, said("Robot", f"Robot answers {command[1:]}")

@@ -15,7 +15,7 @@ from tests.tools.played import ROOM, STATUS
 from tests.xmpp.checks.healthy import KINDS, Week, week
 from tests.xmpp.checks.watching import BOT, Act, evidence
 
-SEEDS = 80
+SEEDS = 88
 """How many weeks a run of the tests plays: each kind of room as often."""
 
 
@@ -24,7 +24,7 @@ def alarms(seed: int) -> list[str]:
     acts = room.events[: len(room.events) * (seed % 7 + 2) // 8]  # at the end, or in the middle
     even = regulars(evidence(acts).acts)
     wrong = [f"{who} looks like a program" for who in room.people if who in even]
-    for who in [*room.people, *room.programs]:
+    for who in [*room.people, *room.programs, *room.visitors]:
         known = _evidence(room, acts, who)
         if who in room.programs:
             outcome, _, finding = look_over(known._replace(named=False))
@@ -47,14 +47,16 @@ def _evidence(room: Week, acts: list[Act], who: str) -> Evidence:
             BOT,
             jid=f"{ROOM}/{nickname}",
             nickname=nickname,
-            real_jid=None if room.kind == "anonymous" else f"{nickname.lower()}@example/x",
+            real_jid=f"{nickname.lower()}@example/x" if room.shown else None,
+            role="visitor" if nickname in room.visitors else "participant",
         )
-        for nickname in (*room.people, *room.programs)
+        for nickname in (*room.people, *room.programs, *room.visitors)
     }
     status = replace(STATUS, occupants=(*STATUS.occupants, *there.values()), persistent=True)
     status = replace(status, moderated=room.kind == "moderated")
     now = acts[-1][0] + 0.5
-    return evidence(acts, occupant=there[who], status=status, now=now, programs=room.says)
+    known = evidence(acts, occupant=there[who], status=status, now=now, programs=room.says)
+    return known._replace(bridges=frozenset({"Agent"} & {*room.programs}))
 
 
 @pytest.mark.parametrize("kind", KINDS)
