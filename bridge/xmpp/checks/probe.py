@@ -18,6 +18,7 @@ from bridge.settings.table import Settings
 from bridge.text import listed, name_of, one_line, quoted
 from bridge.wire.names import MUC
 from bridge.xmpp.checks.attempt import log_in_unbound, look_at_certificate
+from bridge.xmpp.checks.evidence import Person, occupant_of
 from bridge.xmpp.checks.report import CREATED_HINT, CheckStage, Report, Visit, named, report_of
 from bridge.xmpp.link import stanzas
 from bridge.xmpp.link.connection import Connection
@@ -144,7 +145,7 @@ def _visitors(
         membership = Membership(place, settings.password_of(room), publisher)
         publisher.rooms[membership.name] = membership.room
         recorder.room = named(room, settings.rooms)
-        yield _Visitor(membership, connection, recorder)
+        yield _Visitor(membership, connection, recorder, settings.nickname)
 
 
 def _with_server(report: Report, connection: Connection, fault: Fault | None) -> Report:
@@ -254,10 +255,16 @@ class _Visitor:
     """Visits one room: asks what it is, enters, looks around, speaks and leaves."""
 
     def __init__(
-        self, membership: Membership, connection: Connection, recorder: StageRecorder
+        self,
+        membership: Membership,
+        connection: Connection,
+        recorder: StageRecorder,
+        nickname: str,
     ) -> None:
         membership.begin(connection, resumed=False)
         self.membership = membership
+        self._nickname = nickname
+        """The nickname of the settings."""
         self.outcome = Visit(membership.name)
         self._connection = connection
         self._recorder = recorder
@@ -341,8 +348,12 @@ class _Visitor:
         self.outcome.candidates = await similar_rooms(self._connection, room, service)
 
     def _names_of_others(self) -> str:
-        names = [occupant.nickname for occupant in self.membership.status().others]
+        status = self.membership.status()
+        names = [occupant.nickname for occupant in status.others]
         self.outcome.others = len(names)
+        wanted, us = occupant_of(status, self._nickname), Person.of(status.me)
+        if wanted is not None and us.is_same(Person.of(wanted)) is False:
+            self.outcome.taken = wanted.nickname
         if not names:
             return "nobody else"
         return f"{len(names)} besides us: {listed(names, MAX_NAMED_OCCUPANTS, name_of)}"

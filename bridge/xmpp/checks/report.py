@@ -6,7 +6,7 @@ from datetime import datetime
 from functools import partial
 
 from bridge.settings.table import Configuration
-from bridge.text import listed, one_line
+from bridge.text import listed, one_line, quoted
 from bridge.xmpp.model.faults import Fault, similar_named
 
 SETTINGS = "settings"
@@ -135,6 +135,8 @@ class Visit:
     """The number of other occupants."""
     candidates: Sequence[str] = ()
     """JIDs of rooms that the user may have meant, if this room seems to be a typo."""
+    taken: str = ""
+    """The configured nickname, if somebody of another account has it."""
 
 
 def expected_stages(rooms: Sequence[str], *, send: bool) -> list[tuple[str, str | None]]:
@@ -201,6 +203,9 @@ def report_of(
         remarks = f" {made}: {CREATED_HINT}"
     if not faults:  # a fault's message already names similar rooms
         remarks += similar_named(candidates)
+    for nickname in dict.fromkeys(visit.taken for visit in visits if visit.taken):
+        taken = f"The nickname {quoted(nickname)} is taken: the bridge is then"
+        remarks += f" {taken} {quoted(f'{nickname}-2')}. Set another MCP_BOT_NICKNAME."
     return Report(
         ok=not faults,
         phases=list(stages),

@@ -478,3 +478,88 @@ def test_a_temporary_room_goes_when_the_bridge_alone_is_in_it() -> None:
     found = look("room", given._replace(status=alone))
     assert (found.ok, "muc#roomconfig_persistentroom" in found.hint) == (False, True)
     assert "muc#roomconfig_persistentroom" in alone.warnings[0]
+
+
+def gone_and_back(period: float, *, status: str | None = None, jitter: float = 0.0) -> list[Act]:
+    acts = list[Act]()
+    for number in range(conduct.STAYS):
+        at = 100.0 + number * (period + number * jitter)
+        acts += [(at, replace(left(), status=status)), (at + 2.0, came())]
+    return acts
+
+
+@pytest.mark.parametrize(
+    ("acts", "outcome", "hint"),
+    [
+        (gone_and_back(60.0, status="SSL error: unexpected eof"), "cause", "an idle timeout"),
+        (gone_and_back(60.0, status="Connection timed out"), "cause", "an idle timeout"),
+        (gone_and_back(60.0), "cause", "started again"),
+        (gone_and_back(60.0, status="bye"), "cause", "started again"),
+        (gone_and_back(60.0, status="socket closed", jitter=40.0), "unknown", "its own log"),
+    ],
+)
+def test_an_idle_timeout_is_told_from_a_restart(acts: list[Act], outcome: str, hint: str) -> None:
+    found = find(evidence(acts))
+    assert (found.outcome, found.finding) == (outcome, "stays")
+    assert hint in found.findings["stays"].hint
+
+
+def test_what_was_said_each_time_before_its_connection_broke_is_quoted() -> None:
+    acts = gone_and_back(60.0, status="socket closed", jitter=40.0)
+    links = [(at - 0.5, said("Wilma", f"https://x/{at}")) for at, _ in acts[::2]]
+    detail = look("stays", evidence(sorted([*acts, *links], key=lambda act: act[0]))).detail
+    assert "each time just after a message, at last" in detail
+    assert '"https://x/' in detail
+
+
+SUN = said("Wilma", "!sun")
+LEFT: dict[str, tuple[list[Event], bool | None, bool, str]] = {
+    "one person, again": ([FRED, ANSWER, ASK, ASK], False, False, "without an answer 2 times"),
+    "one person, once": ([FRED, ANSWER, ASK], None, True, "What differs:"),
+    "one person, once, and another since": ([ASK, FRED, ANSWER], True, False, "answered"),
+    "the same person": ([ASK, ANSWER, ASK, ASK], False, True, "What differs: nothing"),
+    "another command": ([FRED, ANSWER, SUN, SUN], False, True, "What differs: the command"),
+    "anybody": ([ASK, FRED], None, True, 'not seen to answer "Wilma", "Fred"'),
+    "another program answers": ([ASK, said("Helper", "pong")], None, False, "was not seen"),
+}
+
+
+@pytest.mark.parametrize("name", LEFT)
+def test_whom_it_answered_is_compared_with_whom_it_left_out(name: str) -> None:
+    events, ok, symptom, words = LEFT[name]
+    acts = [
+        (100.0 + 20 * number + (0.1 if getattr(event, "body", "") == "pong" else 10), event)
+        for number, event in enumerate(events)
+    ]
+    acts = [
+        (acts[number - 1][0] + 0.1 if number and event.body == "pong" else at, event)  # type: ignore[union-attr]
+        for number, (at, event) in enumerate(acts)
+    ]
+    finding = look("senders", evidence(acts, now=acts[-1][0] + 30.0))
+    assert (finding.ok, finding.symptom) == (ok, symptom)
+    assert words in finding.detail
+
+
+def test_a_minute_of_watching_is_ground_for_well() -> None:
+    acts = spaced([0.0, 0.05], FRED, ANSWER)
+    for now, outcome in ((159.0, "unknown"), (161.0, "well")):
+        assert find(evidence(acts, now=now)).outcome == outcome
+    recorded = find(evidence(acts, now=110.0, recorded=True))
+    assert (recorded.outcome, recorded.step) == ("well", None)
+    assert '"Robot" answered "!ping" of "Fred" after 50 ms' in recorded.verdict
+
+
+def test_a_room_is_made_anew_only_by_a_bot_that_did_not_own_it_before() -> None:
+    owner = replace(BOT, affiliation="owner", occupant_id="bot")
+    for before, ok in (("none", False), ("owner", None)):
+        acts: list[Event] = [
+            replace(came(), affiliation=before, occupant_id="bot"),
+            replace(left(), occupant_id="bot"),
+            replace(came(), affiliation="owner", occupant_id="bot"),
+        ]
+        given = evidence(spaced(5.0, *acts), occupant=owner)
+        found = find(given._replace(status=replace(given.status, persistent=False)))
+        assert (found.findings["room"].ok, found.findings["room"].remark) == (ok, ok is None)
+        assert ("was made anew" in found.verdict, found.outcome) == (
+            (True, "cause") if ok is False else (False, "unknown")
+        )

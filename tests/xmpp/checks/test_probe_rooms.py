@@ -175,3 +175,18 @@ async def test_a_check_that_is_cancelled_leaves_the_room_that_it_is_in_and_hangs
         with pytest.raises(asyncio.CancelledError):
             await checking
         await gone.wait()
+
+
+@pytest.mark.parametrize("whose", ["another's", "ours"])
+async def test_a_nickname_that_another_account_has_is_a_remark(
+    real_server: XmppServer, whose: str
+) -> None:
+    room = real_server.room()
+    account = real_server.witness if whose == "another's" else real_server.bot
+    environment = real_server.environment(MUC_ROOM=room, MCP_BOT_NICKNAME="Beetle")
+    async with Witness(real_server, account, room, "Beetle") as beetle:
+        await configure(beetle, whois="anyone")
+        report = await check(environment)
+    assert report.ok
+    taken = 'The nickname "Beetle" is taken: the bridge is then "Beetle-2".'
+    assert (taken in report.diagnosis) is (whose == "another's")
