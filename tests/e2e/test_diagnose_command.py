@@ -23,6 +23,9 @@ CASES: dict[str, tuple[dict[str, str], tuple[str, ...], int, str]] = {
     "read-only": ({"BRIDGE_READ_ONLY": "1"}, ("Echo",), 2, "\nNext: xmpp-bridge watch --sandbox"),
     "read-only, and it speaks": ({"BRIDGE_READ_ONLY": "1"}, ("Echo", *SAY), 2, "READ_ONLY in the"),
     "nobody to ask": ({"BRIDGE_CONFIRM_SEND": "1"}, ("Echo", *SAY), 1, "CONFIRM_SEND in the"),
+    "a log": ({}, ("Echo", "--log", "/nowhere.log"), 2, "\nNext: xmpp-bridge diagnose --sandbox "),
+    "whose log": ({}, ("--log", "/nowhere.log"), 2, "--log goes with NICKNAME"),
+    "in full": ({}, ("Echo", "--full"), 2, "\npresent    ok      "),
     "another room": ({}, ("Echo", "--room", "nix"), 2, '--room "nix" is no room'),
 }
 

@@ -54,6 +54,10 @@ async def test_a_signal_ends_the_wait_for_an_answer_and_it_leaves_the_room_in_go
 CASES: dict[str, tuple[dict[str, str], tuple[str, ...], int, str]] = {
     "sent": ({}, ("hello",), 0, " sent it back after "),
     "not answered": ({}, ("hello", "--await", "1", "--from", "Fred"), 1, "\nNo answer.\n"),
+    "nor by whom": (
+        *({}, ("hello", "--await", "1", "--from", "Fred's"), 1),
+        """\nNext: xmpp-bridge diagnose 'Fred'"'"'s'\n""",
+    ),
     "read-only": ({"BRIDGE_READ_ONLY": "1"}, ("no",), 2, "BRIDGE_READ_ONLY in the environment"),
     "nobody to ask": ({"BRIDGE_CONFIRM_SEND": "1"}, ("no",), 1, "CONFIRM_SEND in the environment"),
     "too long a wait": ({}, ("no", "--timeout", "41", "--await", "10"), 2, "--await and"),

@@ -1,6 +1,7 @@
 """What xmppDiagnose asks and returns; what it finds is in tests/xmpp/checks/test_diagnosis.py."""
 
 import json
+import shlex
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -18,6 +19,7 @@ from bridge.tools.entries import NOTICE, RESULT_BYTES
 from bridge.tools.link import RoomLink
 from bridge.wire.names import DISCO_INFO, PING, StanzaError
 from bridge.wire.speech import LOOP_MESSAGES
+from bridge.xmpp.checks.conduct import STAYS
 from bridge.xmpp.link.stanzas import IqError
 from bridge.xmpp.model.events import (
     Event,
@@ -304,3 +306,71 @@ async def test_only_who_alternates_with_it_is_asked_whether_it_is_a_program() ->
     assert _ok(await _diagnosed(played.link))["pair"] is False
     asked = [to for to, namespace in played.stream.asked if namespace == DISCO_INFO]
     assert asked == [ROBOT, f"{ROOM}/Eve"]
+
+
+async def test_who_came_back_is_asked_last_and_the_verdict_says_so() -> None:
+    played = _beside(OccupantLeft(ROBOT, "Robot"), CAME, SENT, HEARD)
+    found = await _diagnosed(played.link)
+    assert played.stream.asked == [(ROBOT, PING)]
+    assert "which may hide an idle timeout for a round." in found["verdict"]
+    broken = [
+        event
+        for _ in range(STAYS)
+        for event in (OccupantLeft(ROBOT, "Robot", codes=frozenset({333})), CAME)
+    ]
+    played = _beside()
+    for number, event in enumerate(broken):
+        played.publish(event, at=time.time() - 600 + 30.0 * number)
+    assert (await _diagnosed(played.link))["outcome"] == "cause"
+    assert played.stream.asked == []
+
+
+async def test_the_next_step_says_nothing_where_nothing_may_be_said() -> None:
+    link = _beside().link
+    asking = (await _diagnosed(link))["nextStep"]
+    arguments_ = {"message": "!ping", "awaitSeconds": 10, "from": "Robot"}
+    assert asking == {"tool": "xmppSend", "arguments": arguments_}
+    link.read_only = True
+    waiting = {"tool": "xmppWait", "arguments": {"from": "Robot"}}
+    assert (await _diagnosed(link))["nextStep"] == waiting
+
+
+async def test_the_next_step_names_the_room_if_there_are_several() -> None:
+    link, _ = standing_in(("lobby@conference.example", "Robot"), ("logs@conference.example", "Bot"))
+    found = await _diagnosed(link, nickname="Bot", room="logs")
+    assert found["nextStep"]["arguments"]["room"] == "logs@conference.example"
+
+
+async def test_a_known_log_that_says_nothing_is_the_next_step(tmp_path: Path) -> None:
+    link = _beside(SENT, HEARD).link
+    assert "--log FILE" in (await _diagnosed(link))["hint"]
+    log = tmp_path / "bot's.log"
+    link.bot_logs = {"Robot": log}
+    found = await _diagnosed(link)
+    command = shlex.join(["xmpp-bridge", "explain", "--nickname", "Robot", str(log)])
+    assert (found["outcome"], found["nextStep"]) == ("unknown", {"command": command})
+
+
+async def test_without_a_nickname_three_silent_bots_are_no_all_clear() -> None:
+    bots = dict.fromkeys(["Ann", "Bot", "Cid"], "client/bot")
+    link, _ = standing(_saying(bots), *bots)
+    for event in (SENT, HEARD):
+        link.participant.publish(event, at=time.time() - 100)  # type: ignore[attr-defined]
+    found = await _diagnosed(link, nickname=None)
+    assert (found["outcome"], len(found["findings"])) == ("unknown", 3)
+    assert found["verdict"].endswith('3 of 3 others. Nobody answered "!ping".')
+    answered = _said("Bot", "pong")
+    link.participant.publish(answered, at=time.time() - 99.9)  # type: ignore[attr-defined]
+    found = await _diagnosed(link, nickname=None)
+    assert 'Answered what the bridge said last: "Bot" after ' in found["verdict"]
+    assert found["verdict"].endswith('; "Ann", "Cid" did not.')
+
+
+async def test_what_others_said_is_in_the_answers_if_the_bridge_said_nothing() -> None:
+    played = _beside()
+    for at, who, body in ((0, "Ann", "!ping"), (0.1, "Robot", "pong"), (50, "Bob", "!sun")):
+        played.publish(_said(who, body), at=time.time() - 200 + at)
+    found = await _diagnosed(played.link)
+    answered, left = found["answers"]
+    assert (answered["to"], answered["asked"], round(answered["answerMs"])) == ("Ann", "!ping", 100)
+    assert (left["to"], left["asked"], left["how"]) == ("Bob", "!sun", "not at all")

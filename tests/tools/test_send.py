@@ -207,6 +207,9 @@ async def test_no_answer_is_an_empty_list_when_the_time_is_over() -> None:
     sent = await _answers(Played(), awaitSeconds=0.01)
     assert sent["answers"] == []
     assert sent["hint"].startswith("No answer within 0.01 s. Call xmppDiagnose ")
+    assert sent["nextStep"] == {"tool": "xmppDiagnose", "arguments": {}}
+    named = await _answers(Played(), awaitSeconds=0.01, **{"from": "Robot"})
+    assert named["nextStep"]["arguments"] == {"nickname": "Robot"}
     assert not {"notice", "warnings"} & sent.keys()
 
 
