@@ -7,7 +7,6 @@ conditions and namespaces, never at the wording of one server.
 """
 
 from collections.abc import Iterator
-from xml.etree.ElementTree import Element
 
 from bridge.capture.causes import cause
 from bridge.capture.client import Entity
@@ -45,7 +44,7 @@ class Stream:
         if stanza.element.tag != HOLE:
             client.has_sent = client.has_sent or stanza.sent
             client.has_received = client.has_received or not stanza.sent
-        if _is_partial(stanza.element):
+        if _is_partial(stanza):
             self.holes += stanza.element.tag == HOLE and not stanza.element.text
             self._lose()
         else:
@@ -111,9 +110,13 @@ class Stream:
         self.talk.lose()
 
 
-def _is_partial(element: Element) -> bool:
-    """Whether a stanza stands for a hole, or is a part of one stanza and a part of another."""
-    if element.tag not in STANZA_TAGS:
+def _is_partial(stanza: Stanza) -> bool:
+    """Whether a stanza stands for a hole, or is a part of one stanza and a part of another.
+
+    Only what the client sent can show that: a received stanza is as odd as a stranger makes it.
+    """
+    element = stanza.element
+    if element.tag not in STANZA_TAGS or not stanza.sent:
         return element.tag == HOLE
     text = "".join([element.text or "", *[child.tail or "" for child in element]])
     if text != "" and not text.isspace():

@@ -8,6 +8,7 @@ from bridge.capture.finding import Finding, Severity
 EXPLAINS: Mapping[str, Collection[str]] = {
     "tls": {"login", "ended", "join", "refused"},
     "login": {"ended", "join", "refused"},
+    "session": {"ended", "join", "refused"},
     "join": {"refused", "silent", "misplaced", "ended"},
     "removed": {"refused", "silent", "join"},
     "refused": {"ended", "removed"},

@@ -152,6 +152,16 @@ def test_an_error_of_others_accuses_nobody_and_is_not_passed_over(case: str) -> 
     assert verdict([note]).startswith(f"No error was found. bot.log:{len(log)}: ")
 
 
+STRAY = "<<< <message from='a@x/y' to='bot@example.org/r'>x<body>hi</body></message>"
+ODD = "<<< <iq from='a@x/y' type='set' id='9'><a/><b/></iq>"
+
+
+@pytest.mark.parametrize("odd", [STRAY, ODD])
+def test_an_odd_stanza_of_a_stranger_hides_nothing(odd: str) -> None:
+    log = [*IN, said("Ann", "bot: ping"), PINGS[0], "pause 5", odd, "pause 6", *TALK]
+    assert {each.name for each in found(*timed(*log))} == {"silent", "unanswered"}
+
+
 def test_the_verdict_counts_the_errors_of_others() -> None:
     (stream,) = examined(
         *OTHERS["a friend who is not there"], *OTHERS["what was asked of a friend"][-2:]
