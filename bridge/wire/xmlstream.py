@@ -192,6 +192,21 @@ class XmlStream:
         self._prefix = b""
         """An opening tag with the namespaces of the header; each stanza is parsed inside of it."""
 
+    @property
+    def unread(self) -> int:
+        """How many of the bytes that have come are behind the last element, or behind the end."""
+        return len(self._data) - self._at
+
+    @property
+    def is_between(self) -> bool:
+        """Whether the stream is open, and no element of it has begun."""
+        return self._depth == 1 and not self._data
+
+    @property
+    def opening(self) -> bytes:
+        """An opening tag with the namespaces of the header, to parse a part of the stream in."""
+        return self._prefix
+
     def feed(self, data: bytes) -> Iterator[Element]:
         """Yield the stream's header and each element in it, as soon as its last byte has come.
 

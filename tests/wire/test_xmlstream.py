@@ -540,3 +540,26 @@ def test_no_long_text_takes_quadratic_time(xml: str, text: str) -> None:
     data = f"<m>{xml.format(text * (400_000 // len(text)))}</m>".encode()
     # Quadratic time would be many minutes: the run gives up a test after ten.
     outcome([HEADER, *torn(data, 100_000)], 1_000_000)
+
+
+@pytest.mark.parametrize("size", [1, 3, 7, 1000])
+def test_it_knows_how_much_of_what_came_is_behind_each_element(size: int) -> None:
+    data = b"<?xml version='1.0'?> <s:s xmlns:s='u:s'><a>b</a> \n<c d='e'/><f><f></f></f></s:s>rest"
+    stream, came, ends = XmlStream(max_bytes=1000, max_depth=9), b"", []
+    for at in range(0, len(data), size):
+        came += data[at : at + size]
+        ends += [came[: len(came) - stream.unread] for _ in stream.feed(data[at : at + size])]
+    closings = [b"u:s'>", b"</a>", b"/>", b"</f></f>"]
+    assert [came.endswith(closing) for came, closing in zip(ends, closings, strict=True)] == [
+        True
+    ] * 4
+    assert stream.opening == b"<s xmlns:s='u:s'>"
+
+
+def test_it_knows_when_no_element_is_under_way() -> None:
+    stream = XmlStream(max_bytes=1000, max_depth=9)
+    told = []
+    for piece in (b"<s:s xmlns:s='u:s'>", b" ", b"<a", b"/>", b"<b>", b"</b>", b"</s:s>"):
+        list(stream.feed(piece))
+        told.append(stream.is_between)
+    assert told == [True, True, False, True, False, True, False]
