@@ -6,7 +6,7 @@ from collections.abc import Callable
 from bridge.capture.causes import cause
 from bridge.capture.examined import Examined
 from bridge.capture.sorting import begins, claim, whose
-from bridge.capture.stanza import FAILURE, HOLE, Stanza
+from bridge.capture.stanza import FAILURE, HOLE, PAUSE, Stanza
 from bridge.capture.stream import Stream
 from bridge.wire.names import SM, lower_bare
 
@@ -62,6 +62,10 @@ class Capture:
         is_hole = stanza.element.tag == HOLE
         if is_hole and not stanza.element.text:
             self.holes += 1
+        if stanza.element.tag == PAUSE:
+            for examined in self._open.get(session, ()):
+                examined.take(stanza)
+            return
         if is_hole and not session:
             for streams in self._open.values():
                 for examined in streams:

@@ -70,7 +70,8 @@ def ended(ending: Ending, client: Entity, login: LoginState, stanza: Stanza) -> 
     if stanza.element.tag == FOOTER:
         # The client may have closed the stream first, in a part that the log lost.
         if ending.last is None or ending.last.element.tag != HOLE:
-            yield cause("closed", stanza.place, about=domain, after=after)
+            name = "cut" if stanza.element.get("cut") else "closed"
+            yield cause(name, stanza.place, about=domain, after=after)
         return
     condition, text = condition_of(stanza.element)
     is_about_tls = condition == "policy-violation" and login.offers_tls and not login.began_tls

@@ -10,7 +10,8 @@ from xml.etree.ElementTree import Element
 from bridge.wire.names import split
 
 FOOTER = "/stream"
-"""The tag of an element that stands for the end of a stream (RFC 6120, section 4.4)."""
+"""The tag of an element that stands for the end of a stream (RFC 6120, section 4.4). With the
+attribute `cut` the connection ended without it."""
 
 HOLE = "/hole"
 """The tag of an element that stands for a stanza that the log has only in part, or not as XML. If
@@ -25,6 +26,10 @@ is the exception with the file and the line, and has no more of a stranger's wor
 
 AROUND = "around"
 """The attribute of a hole with the text in which a forbidden character stands, if that is known."""
+
+PAUSE = "{urn:xmpp-bridge:tap}pause"
+"""The tag of an element that stands for a time until which no further stanza came. `tap` writes it
+when it stops."""
 
 
 class LogPlace(NamedTuple):

@@ -15,7 +15,7 @@ from bridge.capture.finding import Finding, Outcome
 from bridge.capture.login import LoginState, given_up, given_up_bind
 from bridge.capture.requests import Requests
 from bridge.capture.rooms import Rooms
-from bridge.capture.stanza import HOLE, STANZA_TAGS, Stanza, outline
+from bridge.capture.stanza import HOLE, PAUSE, STANZA_TAGS, Stanza, outline
 from bridge.capture.talk import Talk
 from bridge.text import quoted
 from bridge.wire.names import HEADER
@@ -39,6 +39,9 @@ class Stream:
     def take(self, stanza: Stanza) -> Iterator[Outcome]:
         """Take a stanza, and yield what it shows to be wrong."""
         client = self.client
+        if stanza.element.tag == PAUSE:
+            yield from self._late(stanza, client.count)
+            return
         client.count += 1
         yield from self._late(stanza, client.count)
         if stanza.element.tag != HOLE:
