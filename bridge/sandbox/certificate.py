@@ -1,4 +1,4 @@
-"""The certificate of a sandbox that offers TLS; each sandbox makes its own (extra `[expect]`)."""
+"""The certificate of a sandbox or a tap; each makes its own (extras `[expect]` and `[tap]`)."""
 
 import ipaddress
 import ssl
@@ -19,19 +19,23 @@ from bridge.sandbox.stanza import DOMAIN
 from bridge.sandbox.stream import TlsIdentity
 
 VALID = timedelta(days=30)
-"""How long a certificate is valid: longer than a sandbox runs."""
+"""How long a certificate is valid: longer than a sandbox or a tap runs."""
 
 
 @contextmanager
-def self_signed() -> Iterator[TlsIdentity]:
+def self_signed(domain: str = DOMAIN, program: str = "sandbox") -> Iterator[TlsIdentity]:
     """Make a key and a certificate that is its own authority; the file is deleted at the end.
 
     The certificate names the domain, and the host too: some clients check the host instead.
     """
     key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"{DOMAIN} (sandbox)")])
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"{domain[:40]} ({program})")])
     now = datetime.now(UTC)
-    names = [x509.DNSName(DOMAIN), x509.IPAddress(ipaddress.ip_address(HOST))]
+    names: list[x509.GeneralName] = [x509.IPAddress(ipaddress.ip_address(HOST))]
+    try:
+        names.append(x509.IPAddress(ipaddress.ip_address(domain.strip("[]"))))
+    except ValueError:
+        names.append(x509.DNSName(domain.encode("idna").decode()))
     certificate = (
         x509.CertificateBuilder()
         .subject_name(name)
@@ -52,7 +56,7 @@ def self_signed() -> Iterator[TlsIdentity]:
         both.write(private + pem)
         both.flush()
         context.load_cert_chain(both.name)
-    with NamedTemporaryFile(prefix="xmpp-bridge-sandbox-", suffix=".pem") as file:
+    with NamedTemporaryFile(prefix=f"xmpp-bridge-{program}-", suffix=".pem") as file:
         file.write(pem)
         file.flush()
         yield TlsIdentity(context, Path(file.name))
