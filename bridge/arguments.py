@@ -333,6 +333,45 @@ def _add_explain(command: argparse.ArgumentParser) -> None:
     _add_report(command)
 
 
+def _add_tap(command: argparse.ArgumentParser) -> None:
+    """Stand between a bot and its server, and say what goes wrong.
+
+    The bot connects to tap, and tap to the server of the settings. What both say passes, and each
+    error or warning that explain would name is a line on stderr as it happens; the last line is the
+    verdict. With COMMAND it starts the bot so that it connects here, and ends with it; without, it
+    says what to change in the bot.
+
+        xmpp-bridge tap --env-file bot.env -- python bot.py
+        xmpp-bridge tap --to example.org --listen 127.0.0.1:5222
+
+        0 no error was found
+        1 an error was found
+        2 the bot never came, or the settings or the command line are wrong
+    """
+    _add_env_file(command, "the file with the settings of the bot, and no other")
+    command.add_argument(
+        "--to", metavar="DOMAIN", help="the server of this domain, whatever XMPP_SERVICE names"
+    )
+    help_ = "listen there (default: 127.0.0.1:5222; with COMMAND any free port)"
+    command.add_argument("--listen", metavar="HOST:PORT", help=help_)
+    help_ = "let the bot log in to tap, which logs in to the server with the settings' password"
+    _add_flag(command, "--login", help_)
+    _add_flag(command, "--component", "the bot is a component (XEP-0114), without TLS")
+    help_ = "how messages begin that the bot should answer"
+    command.add_argument("--command", dest="command_text", metavar="TEXT", help=help_)
+    _add_flag(command, "--once", "end at the first error")
+    command.add_argument(
+        "--for",
+        dest="seconds",
+        type=_duration,
+        metavar="DURATION",
+        help="end after this time, such as 90s, 2m or 1h",
+    )
+    _add_flag(command, "--json", "one JSON object at the end; the bot's stdout goes to stderr")
+    _add_report(command)
+    command.add_argument("program", nargs="*", metavar="COMMAND", help="the bot, after --")
+
+
 def _add_expect(command: argparse.ArgumentParser) -> None:
     """Run scenario files, which are tests of a bot in a room.
 
@@ -456,6 +495,7 @@ COMMANDS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
     "record": _add_record,
     "log": _add_log,
     "explain": _add_explain,
+    "tap": _add_tap,
     "expect": _add_expect,
     "sandbox": _add_sandbox,
     "register": _add_register,
@@ -478,6 +518,13 @@ def _add_number(
         return int(text)
 
     command.add_argument(option, type=number, metavar=unit, help=help_, **more)
+
+
+def _duration(text: str) -> int:
+    match = re.fullmatch(r"([1-9][0-9]{0,5})([smh]?)", text)
+    if match is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is no duration such as 90s, 2m or 1h")
+    return int(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[match[2]]
 
 
 def _add_repeatable(

@@ -17,7 +17,7 @@ LAYERS = (
     ("bridge.cli",),
     ("bridge.arguments",),
     ("bridge.commands",),
-    ("bridge.service", "bridge.registration", "bridge.testing"),
+    ("bridge.service", "bridge.registration", "bridge.testing", "bridge.tap"),
     ("bridge.page",),
     ("bridge.client",),
     ("bridge.views", "bridge.samples"),

@@ -11,6 +11,7 @@ LATE = {
     "bridge.__main__": "Ctrl-C has its meaning before anything else is imported",
     "bridge.store.opening": "a database of a team loads psycopg, of the extra `[postgresql]`",
     "bridge.commands.sandbox": "its certificate is made by a library of the extra `[expect]`",
+    "bridge.commands.tap": "likewise, of the extra `[tap]`",
     "bridge.testing.server": "the certificate of its sandbox, likewise",
     "bridge.client.conversation": "its terminal loads prompt_toolkit, which a pipe does without",
     "bridge.testing.plugin": "pytest loads it in every run, whether or not a test asks for it",

@@ -52,25 +52,9 @@ class Capture:
 
     def take(self, stanza: Stanza) -> None:
         """Take a stanza, and let the rules look at it."""
+        if self._takes_apart(stanza):
+            return
         session = stanza.session
-        if stanza.element.tag == FAILURE:
-            streams = [each for streams in self._open.values() for each in streams]
-            if len(streams) == 1:  # of several, the log does not say whose program failed
-                stream = streams[0].stream
-                streams[0].add(stream.talk.fail(stream.client, stanza))
-            return
-        is_hole = stanza.element.tag == HOLE
-        if is_hole and not stanza.element.text:
-            self.holes += 1
-        if stanza.element.tag == PAUSE:
-            for examined in self._open.get(session, ()):
-                examined.take(stanza)
-            return
-        if is_hole and not session:
-            for streams in self._open.values():
-                for examined in streams:
-                    self._take(examined, stanza)
-            return
         streams = self._open.get(session, [])
         if not streams:
             examined = self._begin(session)
@@ -119,6 +103,28 @@ class Capture:
             place = next(each.place for each in ended[0].findings() if each.name == "ended")
             seconds = sum(lengths) / len(lengths)
             ended[0].add([cause("period", place, count=len(ended), seconds=seconds)])
+
+    def _takes_apart(self, stanza: Stanza) -> bool:
+        """Take what is no stanza of one stream; return whether it was that."""
+        session, is_hole = stanza.session, stanza.element.tag == HOLE
+        if stanza.element.tag not in {FAILURE, PAUSE, HOLE}:
+            return False
+        every = [each for streams in self._open.values() for each in streams]
+        if stanza.element.tag == FAILURE:
+            if len(every) == 1:  # of several, the log does not say whose program failed
+                every[0].add(every[0].stream.talk.fail(every[0].stream.client, stanza))
+            return True
+        if stanza.element.tag == PAUSE:
+            for examined in self._open.get(session, ()):
+                examined.take(stanza)
+            return True
+        if is_hole and not stanza.element.text:
+            self.holes += 1
+        if is_hole and not session:
+            for examined in every:
+                self._take(examined, stanza)
+            return True
+        return False
 
     def _take(self, examined: Examined, stanza: Stanza) -> None:
         self._taken += 1

@@ -24,6 +24,11 @@ class Clock:
     def forward(self, seconds: float) -> None:
         self._now += timedelta(seconds=seconds)
 
+    def seconds(self) -> float:
+        """Seconds since the epoch."""
+        self.forward(0.001)
+        return self._now.timestamp()
+
     def stamp(self) -> str:
         """What Kubernetes writes before each line."""
         self.forward(0.001)

@@ -1,10 +1,11 @@
 """Where bots do their deeds: a program with a bot, an occupant who owns the rooms, and a server."""
 
 import sys
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 from bridge.sandbox.certificate import self_signed
 from bridge.sandbox.server import HOST, SERVICE, Sandbox
@@ -22,6 +23,12 @@ UNBOUND = (
     "gives-up",
 )
 """The options with which a bot does not get in."""
+
+
+Between: TypeAlias = Callable[
+    [Mapping[str, str], Clock], AbstractAsyncContextManager[dict[str, str]]
+]
+"""Takes the variables that lead to the network; yields those that lead to itself."""
 
 
 @dataclass
@@ -127,8 +134,12 @@ async def secured_sandbox() -> AsyncIterator[tuple[XmppServer, list[Stream]]]:
 
 @asynccontextmanager
 async def staged(
-    server: XmppServer, command: Sequence[str], streams: Sequence[Stream] = ()
+    server: XmppServer,
+    command: Sequence[str],
+    streams: Sequence[Stream] = (),
+    between: Between | None = None,
 ) -> AsyncIterator[Stage]:
+    """With `between`, something stands between the bot and its network."""
     port = server.port(server.transports[0])
     clock = Clock()
     trust = str(server.ca_file)
@@ -140,13 +151,15 @@ async def staged(
     }
     async with AsyncExitStack() as stack:
         line = await stack.enter_async_context(Line(server.host, port))
-        through = {"XMPP_SERVICE": f"xmpp://127.0.0.1:{line.port}"}
+        through = {**direct, "XMPP_SERVICE": f"xmpp://127.0.0.1:{line.port}"}
+        if between is not None:
+            through = await stack.enter_async_context(between(through, clock))
 
         def start() -> AbstractAsyncContextManager[BotProgram]:
             return BotProgram.running(SLIXMPP, direct, clock)
 
         owner = await stack.enter_async_context(start())
-        run = BotProgram.running(command, {**direct, **through}, clock)
+        run = BotProgram.running(command, through, clock)
         bot = await stack.enter_async_context(run)
         account = server.witness
         owner.write(f"login {account.username} {account.password} owner ")

@@ -1,0 +1,1 @@
+"""Stands between a bot and its server: passes on what both say, and says what goes wrong."""

@@ -1,0 +1,118 @@
+"""Writes what passed to the account's file: for its owner alone, redacted, and within bounds."""
+
+import fcntl
+import json
+import os
+from collections.abc import Collection
+from contextlib import suppress
+from pathlib import Path
+from xml.etree.ElementTree import Element, SubElement
+
+from bridge.files import make_folder, open_private
+from bridge.logs import FileHandler
+from bridge.recording.tapped import MAX_READ_BYTES, file_of
+from bridge.text import iso
+from bridge.wire.names import BIND, domain_of, local, lower_bare
+from bridge.wire.xmlwriter import written
+from bridge.xmpp.link.trace import redacted
+
+MAX_EARLY = 1_000
+"""We keep at most so many entries until the account is known."""
+
+STANZA_TAGS = ("message", "presence", "iq")
+
+
+class CaptureFile:
+    """The file of one account. It is made anew by each tap; the former one is kept."""
+
+    def __init__(self, folder: Path, account: str) -> None:
+        """`account` may be empty, and be set once it is known."""
+        self.account = account
+        self.path: Path | None = None
+        """The file; None before the first entry, and if it cannot be written."""
+        self._folder = folder
+        self._file: FileHandler | None = None
+        self._locks = list[int]()
+        self._early = list[str]()
+
+    def add(self, at: float, sent: bool, session: str, xml: str, size: int = 0) -> None:
+        """Add an entry; `size` is how many bytes passed, if `xml` has not all of them."""
+        entry = {"at": iso(at), "direction": "out" if sent else "in", "connection": session}
+        self._early.append(json.dumps(entry | {"xml": xml} | ({"bytes": size} if size else {})))
+        self._write()
+
+    def _write(self) -> None:
+        if self.account and self.path is None:
+            with suppress(OSError):
+                self._open()
+        if self._file is not None:
+            self._file.add(*self._early)
+        if self._file is not None or len(self._early) > MAX_EARLY:
+            self._early.clear()
+
+    def close(self, name: str = "") -> None:
+        """Close the file. If no account was known, it has this `name`."""
+        if self._early and not self.account:
+            self.account = name
+            self._write()
+        if self._file is not None:
+            self._file.close()
+        for lock in self._locks:
+            os.close(lock)
+
+    def _open(self) -> None:
+        make_folder(self._folder)
+        number = 1
+        while not self._is_free(path := file_of(self._folder, self.account, number)):
+            number += 1
+        if path.exists():
+            path.replace(path.with_name(f"{path.name}.1"))
+        self._file, self.path = FileHandler("", path, MAX_READ_BYTES), path
+
+    def _is_free(self, path: Path) -> bool:
+        """Lock a name for as long as this process lives, unless another process has it."""
+        self._locks.append(open_private(path.with_suffix(".lock"), os.O_RDWR))
+        with suppress(BlockingIOError):
+            fcntl.flock(self._locks[-1], fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        return False
+
+
+def recorded(sent: bool, element: Element, raw: bytes, known: Collection[str]) -> tuple[str, bool]:
+    """Return what is kept of an element, as XML, and whether that is all of it.
+
+    Unless a stanza is from or to one of the `known` rooms and services, only its kind is kept, and
+    no words.
+    """
+    is_stanza = element.tag in STANZA_TAGS
+    is_bind = element.find(f"{{{BIND}}}bind") is not None
+    other = lower_bare(element.get("to" if sent else "from", ""))
+    if is_stanza and not is_bind and other not in known:
+        return written(_outline(sent, element)), False
+    clean = redacted(element)
+    if clean is element and is_stanza and raw.startswith(b"<" + element.tag.encode()):
+        return raw.decode("utf-8", "replace"), True
+    return written(clean), True
+
+
+def _outline(sent: bool, element: Element) -> Element:
+    """Return a stanza without words: its kind, its id, and the condition of its error.
+
+    Of the other side's address the domain is kept.
+    """
+    kept = Element(element.tag)
+    for name, value in element.items():
+        if name == ("to" if sent else "from"):
+            kept.set(name, domain_of(value))
+        elif name in {"id", "type", "to", "from"}:
+            kept.set(name, value)
+    for child in element:
+        copy = SubElement(kept, child.tag)
+        if child.tag == "priority" and (child.text or "").strip().lstrip("-").isdecimal():
+            copy.text = child.text
+        if child.tag == "error":
+            copy.set("type", child.get("type", ""))
+            for condition in child:
+                if local(condition.tag) != "text":
+                    SubElement(copy, condition.tag)
+    return kept

@@ -1,0 +1,61 @@
+"""What tap itself finds on the way between a client and its server: one row each. Pure."""
+
+from bridge.capture.finding import Finding, Severity
+from bridge.capture.stanza import LogPlace
+from bridge.wire.meaning import rows_of
+
+_REMARKS = {
+    row.situations[0]: row
+    for row in rows_of("""
+binds: login; error, RFC 5802, 6
+    The client wants to bind its login to the TLS connection ({mechanism}, flag p). Behind tap that
+    is another connection than the server's, so tap refused it.
+    -> Start tap with --login and the account's password in the settings, or let the client choose a
+    mechanism without -PLUS.
+could-bind: login; warning, RFC 5802, 6
+    The client says by {mechanism} that the server has no channel binding (flag y), and the server
+    offers {offered}: a server that checks this refuses the login as a downgrade.
+    -> If the login is refused, the password may be right: update the client, or let it offer no
+    channel binding (flag n).
+own-login: login; note, RFC 6120, 6
+    The client logged in to tap by {mechanism}{flag}, and tap to the server by {own}. What the
+    server would have answered to the client's own login is not known.
+    -> Leave --login away to see it.
+server-login: login; error, RFC 6120, 6.5
+    The client knows the password, and the server refused the login of tap. {message}
+    -> {hint}
+unreachable: ended; error, RFC 6120, 3.2
+    The client came, and tap did not reach its server. {message}
+    -> {hint}
+certificate: tls; error, RFC 6120, 13.7.2
+    The client came, and tap did not trust its server. {message}
+    -> {hint}
+distrusted: tls; error, RFC 6120, 13.7.2
+    The client ended the TLS handshake with tap ({reason}). Most often it does not trust the
+    certificate of tap.
+    -> Let it trust the file {anchor} (XMPP_TLS_CA_FILE, SSL_CERT_FILE or NODE_EXTRA_CA_CERTS), for
+    the domain {domain}.
+mismatch: tls; warning, RFC 6120, 5.4.1
+    One side begins with TLS and the other does not: the client came to {server} the other way, so
+    tap did not lead it there.
+    -> Use xmpp:// for STARTTLS (usually port 5222), and xmpps:// for TLS from the first byte
+    (5223).
+never-in: tls; error, RFC 6120, 5.4.1
+    The client never began as its server does: only one of them begins with TLS.
+    -> Use xmpp:// for STARTTLS (usually port 5222), and xmpps:// for TLS from the first byte
+    (5223).
+unreadable: ended; error, RFC 6120, 4.9.3
+    The server sent something before the login that cannot be read ({reason}), so tap ended the
+    stream.
+    -> Look whether an XMPP server listens there.
+""")
+}
+
+
+def remark(name: str, place: LogPlace, **words: str) -> Finding:
+    """Return the finding of a row; a stranger's words among `words` are `quoted`."""
+    row = _REMARKS[name]
+    severity, _, clause = row.outcome.partition(", ")
+    message, hint = row.message.format(**words), row.hint.format(**words)
+    (rule,) = row.conditions
+    return Finding(rule, Severity(severity), message, hint, clause, place, f"{name} ")

@@ -1,0 +1,155 @@
+"""Has the rules look at what passes, says at once what they find, and keeps it in a file."""
+
+import time
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from xml.etree.ElementTree import Element
+
+from bridge.capture import stanza
+from bridge.capture.capture import Capture
+from bridge.capture.examined import Examined
+from bridge.capture.finding import Finding, Severity
+from bridge.capture.stanza import FOOTER, PAUSE, LogPlace, Stanza
+from bridge.capture.stream import Stream
+from bridge.tap.record import STANZA_TAGS, CaptureFile, recorded
+from bridge.tap.remarks import remark
+from bridge.text import iso
+from bridge.wire.names import CLIENT, HEADER, domain_of, lower_bare
+from bridge.wire.xmlwriter import written
+
+COMPONENT = "jabber:component:accept"
+_DEFAULTS = tuple(f"{{{space}}}" for space in (CLIENT, COMPONENT))
+
+
+@dataclass(eq=False)
+class _TappedStream:
+    """What was seen of one stream."""
+
+    examined: Examined
+    said: set[tuple[str, str]] = field(default_factory=set)
+    """The findings that were said, by name and key."""
+
+
+class Witness:
+    """Sees the streams of all clients of one tap."""
+
+    def __init__(
+        self,
+        record: CaptureFile,
+        rooms: Collection[str],
+        show: Callable[[Finding], None],
+        *,
+        command: str = "",
+        clock: Callable[[], float] = time.time,
+        draw: Callable[[Examined, Stanza], None] | None = None,
+    ) -> None:
+        """`show` gets each error and warning once, `draw` each stanza, for a page."""
+        self.capture = Capture(command=command, observe=self._observe)
+        self._record = record
+        self._rooms = frozenset(map(lower_bare, rooms))
+        self._show, self._draw, self._clock = show, draw, clock
+        self._streams: dict[str, _TappedStream] = {}
+        """The streams under way, by the name of their session."""
+        self._mismatched = False
+        """Whether a client began as its server does not."""
+        self.sessions = 0
+        """How many sessions have begun."""
+
+    def begin(self) -> str:
+        """Return the name of a new session."""
+        self.sessions += 1
+        return str(self.sessions)
+
+    def take(self, session: str, sent: bool, element: Element, raw: bytes) -> None:
+        """Take what a client sent or got. The puppets of a component have a stream each."""
+        name = session
+        is_component = element.tag.startswith(_DEFAULTS[1])
+        for each in element.iter():
+            if each.tag.startswith(_DEFAULTS):
+                each.tag = each.tag.partition("}")[2]
+        if is_component and element.tag in STANZA_TAGS:
+            puppet = lower_bare(element.get("from" if sent else "to", ""))
+            name = f"{session} {puppet}"
+            if name not in self._streams:
+                self._take(name, True, Element(HEADER, {"from": puppet}))
+                self._streams[name].examined.stream.client.bound = True
+        self._take(name, sent, element, raw)
+
+    def add(self, session: str, name: str, **words: str) -> None:
+        """Take what tap itself has found: a row of `remarks`."""
+        now = self._clock()
+        finding = remark(name, LogPlace("", 0, iso(now)), **words)
+        if session not in self._streams:  # nothing has passed yet
+            examined = Examined(Stream(), session)
+            self.capture.streams.append(examined)
+            self._streams[session] = _TappedStream(examined)
+        self._streams[session].examined.add([finding])
+        self._mismatched = name == "mismatch" or self._mismatched
+        self._say(session)
+
+    def pause(self) -> None:
+        """Let the rules know what time it is: something may not have come."""
+        for name in [*self._streams]:
+            self._pause(name)
+
+    def end(self, session: str, sent: bool | None) -> None:
+        """Note that one side has ended its connection: the client, if it `sent`; None for tap."""
+        for name in [name for name in self._streams if name.partition(" ")[0] == session]:
+            is_over = self._streams[name].examined.stream.client.ended
+            if sent is not None and not is_over:
+                self._take(name, sent, Element(FOOTER, {} if sent else {"cut": "true"}))
+            elif not is_over:
+                self._pause(name)
+                self._record.add(self._clock(), False, name, written(Element(PAUSE)))
+            del self._streams[name]
+
+    def close(self, domain: str) -> None:
+        """Note that tap stops. If no account was known, the file has the name of the `domain`."""
+        if self._mismatched and not any(each.stream.client.bound for each in self.capture.streams):
+            self.add(self.begin(), "never-in")
+        for session in {name.partition(" ")[0] for name in self._streams}:
+            self.end(session, None)
+        self._record.close(domain)
+        self.capture.finish()
+
+    def _pause(self, name: str) -> None:
+        place = LogPlace("", 0, "")
+        self.capture.take(Stanza(False, Element(PAUSE), place, self._clock(), name))
+        self._say(name)
+
+    def _take(self, name: str, sent: bool, element: Element, raw: bytes = b"") -> None:
+        now = self._clock()
+        self.capture.take(Stanza(sent, element, LogPlace("", 0, iso(now)), now, name))
+        client = self._streams[name].examined.stream.client
+        if client.bound:
+            self._record.account = self._record.account or client.account
+        self._keep(name, sent, element, raw, now)
+
+    def _keep(self, name: str, sent: bool, element: Element, raw: bytes, now: float) -> None:
+        match element.tag:
+            case stanza.FOOTER:
+                self._record.add(now, sent, name, "</stream:stream>")
+            case stanza.HOLE:
+                self._record.add(now, sent, name, "<", len(raw))
+            case _:
+                joined = self._streams[name].examined.stream.rooms.by_jid.items()
+                rooms = self._rooms | {jid for jid, room in joined if room.nickname}
+                known = rooms | {domain_of(room) for room in rooms}
+                xml, is_whole = recorded(sent, element, raw, known)
+                self._record.add(now, sent, name, xml, 0 if is_whole else len(raw))
+
+    def _observe(self, examined: Examined, taken: Stanza) -> None:
+        observed = self._streams.get(taken.session)
+        if observed is None or observed.examined is not examined:
+            observed = self._streams[taken.session] = _TappedStream(examined)
+        if self._draw is not None:
+            self._draw(examined, taken)
+        self._say(taken.session)
+
+    def _say(self, session: str) -> None:
+        observed = self._streams[session]
+        for finding in observed.examined.findings():
+            key = finding.name, finding.key
+            if finding.severity is not Severity.NOTE and key not in observed.said:
+                observed.said.add(key)
+                self._show(finding)

@@ -1,0 +1,194 @@
+"""The command `tap`, with unchanged bots of several libraries."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.bridge_process import COMMAND
+from tests.servers.process import ServerProcess
+from tests.servers.server import XmppServer, write_settings
+from tests.support.prerequisites import do_without, npm_packages
+
+SECONDS = 25
+BOT = (sys.executable, str(Path(__file__).parent.parent / "tap" / "room_bot.py"))
+SHOW = (sys.executable, "-c", "import json, os; print(json.dumps(dict(os.environ)))")
+
+
+class Place:
+    """Where a tap is started: settings, state, and the variables of the bot."""
+
+    def __init__(self, folder: Path, environment: dict[str, str]) -> None:
+        self.settings = folder / "bot.env"
+        self.state = folder / "state"
+        write_settings(self.settings, environment)
+        keep = {key: os.environ[key] for key in ("PATH", "HOME") if key in os.environ}
+        bot = {key: value for key, value in environment.items() if key != "XMPP_TLS_CA_FILE"}
+        self.environment = {**keep, **bot, "XDG_STATE_HOME": str(self.state)}
+        self.environment.pop("XMPP_SERVICE", None)
+
+    def arguments(self, *options: str, bot: Sequence[str] = ()) -> list[str]:
+        words = ["--env-file", str(self.settings), "tap", *options]
+        return [COMMAND, *words, *(["--", *bot] if bot else [])]
+
+    def tap(
+        self, *options: str, bot: Sequence[str] = (), **variables: str
+    ) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            self.arguments(*options, bot=bot),
+            env=self.environment | variables,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            check=False,
+        )
+
+    @contextmanager
+    def running(self, *options: str, bot: Sequence[str] = ()) -> "Iterator[subprocess.Popen[str]]":
+        with subprocess.Popen(
+            self.arguments(*options, bot=bot),
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as process:
+            try:
+                yield process
+            finally:
+                process.kill()
+
+    @property
+    def captures(self) -> list[Path]:
+        return sorted((self.state / "xmpp-bridge" / "tap").glob("*.jsonl"))
+
+
+@pytest.fixture
+def place(sandbox: XmppServer, tmp_path: Path) -> Place:
+    return Place(tmp_path, sandbox.environment())
+
+
+def verdict(ran: subprocess.CompletedProcess[str]) -> str:
+    return ran.stderr.splitlines()[-1]
+
+
+def test_a_healthy_bot_passes_and_its_stdout_is_its_own(place: Place) -> None:
+    ran = place.tap(bot=BOT)
+    assert (ran.returncode, ran.stdout) == (0, "the room has heard it\n"), ran.stderr
+    assert verdict(ran) == "No error was found."
+    (capture,) = place.captures
+    assert str(capture) in ran.stderr
+    explained = subprocess.run(
+        [COMMAND, "explain", "--json", str(capture)], capture_output=True, text=True, check=False
+    )
+    (stream,) = json.loads(explained.stdout)["streams"]
+    assert (explained.returncode, stream["account"]) == (0, "bot@localhost")
+    assert place.environment["XMPP_PASSWORD"] not in capture.read_text("utf-8") + ran.stderr
+
+
+def test_an_error_is_a_line_as_it_happens_and_the_verdict_the_last(place: Place) -> None:
+    ran = place.tap("--once", bot=(*BOT, "never-joins"))
+    assert ran.returncode == 1
+    (line,) = [line for line in ran.stderr.splitlines() if line.startswith("error ")]
+    assert " join: The client spoke to the room" in line
+    assert "had never asked to join it" in verdict(ran)
+
+
+def test_json_is_one_object_and_the_bots_stdout_goes_to_stderr(place: Place) -> None:
+    page = place.settings.with_suffix(".html")
+    ran = place.tap("--json", "--report", str(page), bot=BOT)
+    told = json.loads(ran.stdout)
+    assert told["verdict"] == "No error was found."
+    assert [each["account"] for each in told["streams"]] == ["bot@localhost"]
+    assert "the room has heard it\n" in ran.stderr
+    assert "hello" in page.read_text("utf-8")
+
+
+def test_the_bot_is_led_to_tap_by_its_variables(place: Place) -> None:
+    environment = json.loads(place.tap(bot=SHOW).stdout)
+    assert environment["XMPP_SERVICE"].startswith("xmpp://127.0.0.1:")
+    assert environment["XMPP_DOMAIN"] == "localhost"
+    assert environment["XMPP_TLS_CA_FILE"] == environment["NODE_EXTRA_CA_CERTS"]
+    assert environment["SSL_CERT_FILE"] != environment["XMPP_TLS_CA_FILE"]
+
+
+def test_a_program_is_started_with_the_systems_anchors_beside_taps(place: Place) -> None:
+    anchors = place.settings.with_suffix(".pem")
+    anchors.write_text("the system's\n", "ascii")
+    bot = (sys.executable, "-c", "import os; print(open(os.environ['SSL_CERT_FILE']).read())")
+    written = place.tap(bot=bot, SSL_CERT_FILE=str(anchors)).stdout
+    assert written.startswith("the system's\n")
+    assert written.count("BEGIN CERTIFICATE") == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "bot", "variables", "told"),
+    [
+        ([], SHOW, {}, "never came"),
+        (["--for", "1s", "--listen", "127.0.0.1:0"], (), {}, "never came"),
+        ([], ("/nonexistent",), {}, "does not start"),
+        ([], SHOW, {"XMPP_USERNAME": "a b"}, "XMPP_USERNAME"),
+        ([], SHOW, {"NODE_TLS_REJECT_UNAUTHORIZED": "0"}, "NODE_TLS_REJECT_UNAUTHORIZED is 0"),
+        (["--component", "--login"], SHOW, {}, "--login"),
+        (["--to", "a b"], SHOW, {}, "--to"),
+        (["--listen", "5222"], SHOW, {}, "--listen"),
+        (["--for", "soon"], SHOW, {}, "--for"),
+        (["--pseudonyms"], SHOW, {}, "--report"),
+    ],
+)
+def test_a_bot_that_never_came_and_wrong_settings_are_2(
+    options: list[str], bot: Sequence[str], variables: dict[str, str], told: str, place: Place
+) -> None:
+    ran = place.tap(*options, bot=bot, **variables)
+    assert (ran.returncode, told in ran.stderr) == (2, True), ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+def test_without_a_command_it_says_what_to_change_until_it_is_stopped(place: Place) -> None:
+    with place.running("--listen", "127.0.0.1:0") as process:
+        assert process.stderr is not None
+        lines = [process.stderr.readline() for _ in range(9)]
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(SECONDS) == 2
+    for library in ("slixmpp", "xmpp.js", "go-xmpp", "Smack"):
+        assert any(line.strip().startswith(library) for line in lines)
+
+
+def test_others_are_warned_of_when_tap_listens_for_them(place: Place) -> None:
+    ran = place.tap("--listen", "0.0.0.0:0", bot=SHOW)
+    assert "WARNING: --listen" in ran.stderr
+
+
+@pytest.mark.parametrize("login", [[], ["--login"]], ids=["passed", "own"])
+@pytest.mark.parametrize("library", ["slixmpp", "go-sendxmpp", "xmpp.js"])
+def test_unchanged_bots_pass_at_a_real_server(
+    library: str, login: list[str], prosody_process: ServerProcess, tmp_path: Path
+) -> None:
+    environment = prosody_process.server.environment()
+    place = Place(tmp_path, environment)
+    name, password = environment["XMPP_USERNAME"], environment["XMPP_PASSWORD"]
+    bot: tuple[str, ...] = BOT
+    match library:
+        case "go-sendxmpp":
+            if shutil.which("go-sendxmpp") is None:
+                do_without("sudo apt-get install go-sendxmpp")
+            service = 'exec go-sendxmpp -j "${XMPP_SERVICE#*://}"'
+            words = f"-u {name}@localhost -p {password} -a Robot -c {environment['MUC_ROOM']}"
+            bot = ("sh", "-c", f"echo hello | {{ {service} {words}; }}")
+        case "xmpp.js":
+            place.environment["NODE_MODULES"] = str(npm_packages())
+            bot = ("node", str(Path(BOT[1]).with_suffix(".mjs")))
+    ran = place.tap(*login, bot=bot)
+    errors = [line for line in ran.stderr.splitlines() if line.startswith("error ")]
+    if library == "go-sendxmpp":  # it does not wait until it is in the room
+        errors = [line for line in errors if "before its own presence" not in line]
+    else:
+        assert ran.returncode == 0, ran.stderr
+    assert errors == []
+    assert password not in ran.stderr + place.captures[0].read_text("utf-8")

@@ -1,0 +1,132 @@
+"""A tap in the loop of the test, and a client that says what the test has it say."""
+
+import asyncio
+import ssl
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Self
+
+from bridge.capture.finding import Finding
+from bridge.commands.tap import TICK_SECONDS, _listening
+from bridge.sandbox.certificate import self_signed
+from bridge.settings.table import Settings
+from bridge.tap.listener import Upstream, listen
+from bridge.tap.record import CaptureFile
+from bridge.tap.witness import Witness
+from tests.xmpp.probing import settings as settings_of
+
+SECONDS = 20.0
+"""How long anything may take."""
+STREAM = "<stream:stream to='localhost' version='1.0' xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams'>"
+STARTTLS = "<starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>"
+
+
+@dataclass
+class Tap:
+    port: int
+    anchor: Path | None
+    witness: Witness
+    record: CaptureFile
+    shown: list[Finding]
+    changed: set[str] = field(default_factory=set)
+
+    def names(self) -> list[str]:
+        """The rule and the row or cause of each error and warning, in their order."""
+        return [f"{each.name} {each.cause}" for each in self.shown]
+
+    async def shows(self, name: str) -> Finding:
+        """Wait for a finding of this rule."""
+        async with asyncio.timeout(SECONDS):
+            while not (told := [each for each in self.shown if each.name == name]):
+                await asyncio.sleep(0)
+                self.witness.pause()
+                await asyncio.sleep(0.01)
+        return told[0]
+
+
+@asynccontextmanager
+async def tapped(
+    settings: Settings | Mapping[str, str],
+    folder: Path,
+    *,
+    login: bool = False,
+    component: bool = False,
+    clock: Callable[[], float] = time.time,
+    command: str = "",
+) -> AsyncIterator[Tap]:
+    settings = settings if isinstance(settings, Settings) else settings_of(settings)
+    record = CaptureFile(folder, settings.domain if component else settings.jid)
+    shown: list[Finding] = []
+    witness = Witness(record, settings.rooms, shown.append, clock=clock, command=command)
+    sock = _listening("127.0.0.1:0")
+    with self_signed(settings.domain, "tap") as identity:
+        tap = Tap(sock.getsockname()[1], identity.path, witness, record, shown)
+        upstream = Upstream(settings, None if component else identity, login)
+        task = asyncio.create_task(listen(sock, upstream, witness, tap.changed.add))
+        ticks = asyncio.create_task(_tick(witness))
+        try:
+            yield tap
+        finally:
+            for each in (task, ticks):
+                each.cancel()
+            await asyncio.gather(task, ticks, return_exceptions=True)
+            witness.close(settings.domain)
+
+
+async def _tick(witness: Witness) -> None:
+    while True:
+        await asyncio.sleep(TICK_SECONDS)
+        witness.pause()
+
+
+class Client:
+    """A client by hand: `got` is all that came."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.got = b""
+        self._seen = 0
+        self.reader, self.writer = reader, writer
+
+    @classmethod
+    async def at(cls, port: int, context: ssl.SSLContext | None = None) -> Self:
+        name = "localhost" if context else None
+        return cls(
+            *await asyncio.open_connection("127.0.0.1", port, ssl=context, server_hostname=name)
+        )
+
+    def send(self, xml: str | bytes) -> None:
+        self.writer.write(xml.encode() if isinstance(xml, str) else xml)
+
+    async def sees(self, text: str) -> bytes:
+        """Wait for a text behind the one before; return all between."""
+        async with asyncio.timeout(SECONDS):
+            while (end := self.got.find(text.encode(), self._seen)) < 0:
+                data = await self.reader.read(65_536)
+                if not data:
+                    raise EOFError(self.got[self._seen :][-2000:])
+                self.got += data
+        begin, self._seen = self._seen, end + len(text)
+        return self.got[begin : self._seen]
+
+    async def gone(self) -> bytes:
+        """Read until the other side ends the connection; return all that came."""
+        async with asyncio.timeout(SECONDS):
+            try:
+                while data := await self.reader.read(65_536):
+                    self.got += data
+            except ConnectionError:
+                pass
+        self.writer.close()
+        return self.got
+
+    async def secure(self, anchor: Path | None) -> None:
+        self.send(STREAM)
+        await self.sees("</stream:features>")
+        self.send(STARTTLS)
+        await self.sees("proceed")
+        await self.writer.start_tls(
+            ssl.create_default_context(cafile=anchor), server_hostname="localhost"
+        )

@@ -1,0 +1,492 @@
+"""Clients and servers of all kinds, with tap between them."""
+
+import asyncio
+import json
+import resource
+from dataclasses import replace
+from pathlib import Path
+from xml.etree.ElementTree import Element
+
+import pytest
+
+from bridge.settings.table import Settings
+from bridge.settings.values import Service
+from bridge.tap.listener import GRACE_SECONDS
+from bridge.wire.names import PING
+from bridge.xmpp.link.connection import Connection
+from bridge.xmpp.model.faults import ConnectionFailedError
+from tests.faults import scripted_server as scripted
+from tests.faults.reaching import settings_for
+from tests.faults.scripted_server import HONEST, Scram, Script, ScriptedServer, Wire
+from tests.servers.certificates import Authority, Certificate
+from tests.servers.process import ServerProcess
+from tests.servers.server import Endpoint, Transport
+from tests.tap.tapping import SECONDS, STREAM, Client, Tap, tapped
+from tests.xmpp.probing import settings as settings_of
+
+
+def behind(tap: Tap, settings: Settings, *, trusts: bool = True) -> Settings:
+    """The settings of a bot that tap stands before."""
+    scheme = settings.service.scheme if settings.service else "xmpp"
+    anchor = tap.anchor if trusts and settings.tls_ca_file else None
+    return settings._replace(service=Service(scheme, "127.0.0.1", tap.port), tls_ca_file=anchor)
+
+
+def bot(settings: Settings, *, binds: bool = False) -> Connection:
+    """A bot; without `binds` it says nothing of channel binding."""
+    nothing = lambda what: None  # noqa: E731
+    return Connection(settings, resource="r", on_stage=nothing, on_stanza=nothing, binds=binds)
+
+
+async def refused(settings: Settings, *, binds: bool = False) -> None:
+    connection = bot(settings, binds=binds)
+    with pytest.raises(ConnectionFailedError):
+        await connection.open()
+    connection.close()
+
+
+@pytest.mark.parametrize("login", [False, True], ids=["passed", "own"])
+async def test_a_bot_logs_in_at_each_server_by_each_transport(
+    endpoint: Endpoint, login: bool, tmp_path: Path
+) -> None:
+    settings = settings_of(endpoint.environment())
+    async with tapped(settings, tmp_path, login=login) as tap:
+        connection = bot(behind(tap, settings))
+        await connection.open()
+        connection.start_dispatch()
+        await connection.request("get", settings.domain, Element(f"{{{PING}}}ping"))
+        connection.leave()
+        connection.close()
+    assert tap.names() == []
+    assert [each.stream.client.bound for each in tap.witness.capture.streams] == [True]
+
+
+LYING = Scram(("SCRAM-SHA-256-PLUS", "SCRAM-SHA-256"), ("tls-server-end-point",))
+Y = Scram(("SCRAM-SHA-256",), hides_plus=True)
+
+
+def scripted_settings(server: ScriptedServer, authority: Authority) -> Settings:
+    settings = settings_for(server, trusted=authority.ca_file)
+    return settings._replace(service=Service("xmpp", server.host, server.port))
+
+
+async def test_with_login_a_server_that_enforces_binding_lets_the_bot_in(
+    certificate: Certificate, authority: Authority, tmp_path: Path
+) -> None:
+    script = replace(HONEST, authenticate=LYING)
+    async with ScriptedServer(script, certificate=certificate) as server:
+        settings = scripted_settings(server, authority)
+        async with tapped(settings, tmp_path, login=True) as tap:
+            connection = bot(behind(tap, settings))
+            await connection.open()
+            connection.close()
+        assert tap.names() == []
+        assert b"SCRAM-SHA-256-PLUS" in server.heard
+
+
+@pytest.mark.parametrize(
+    ("authenticate", "name"),
+    [
+        (LYING, "login binds"),
+        (Y, "login downgrade"),
+        (replace(LYING, hashed="SCRAM-SHA-1"), "login binds"),
+    ],
+    ids=["bound", "y", "XEP-0474"],
+)
+async def test_a_login_that_cannot_pass_is_named(
+    authenticate: Scram,
+    name: str,
+    certificate: Certificate,
+    authority: Authority,
+    tmp_path: Path,
+) -> None:
+    script = replace(HONEST, authenticate=authenticate)
+    async with ScriptedServer(script, certificate=certificate) as server:
+        settings = scripted_settings(server, authority)
+        async with tapped(settings, tmp_path) as tap:
+            await refused(behind(tap, settings), binds=True)
+        assert name in tap.names()
+
+
+async def test_with_login_a_server_whose_offer_was_changed_gets_no_proof(
+    certificate: Certificate, authority: Authority, tmp_path: Path
+) -> None:
+    script = replace(HONEST, authenticate=Scram(hashed="SCRAM-SHA-1"))
+    async with ScriptedServer(script, certificate=certificate) as server:
+        settings = scripted_settings(server, authority)
+        async with tapped(settings, tmp_path, login=True) as tap:
+            await refused(behind(tap, settings))
+        assert tap.names()[0] == "login server-login"
+        assert b"<response" not in server.heard
+
+
+async def test_a_wrong_password_of_the_bot_stays_with_tap(
+    certificate: Certificate, authority: Authority, tmp_path: Path
+) -> None:
+    async with ScriptedServer(HONEST, certificate=certificate) as server:
+        settings = scripted_settings(server, authority)
+        async with tapped(settings, tmp_path, login=True) as tap:
+            wrong = settings._replace(password=type(settings.password)("wrong"))
+            await refused(behind(tap, wrong))
+        assert tap.names() == ["login refused-login"]
+        assert b"<auth" not in server.heard
+
+
+@pytest.mark.parametrize("direct", [False, True], ids=["starttls", "direct"])
+@pytest.mark.parametrize("wrong", ["expired", "of another name", "of a stranger"])
+async def test_a_servers_certificate_is_checked(
+    wrong: str, direct: bool, authority: Authority, tmp_path: Path
+) -> None:
+    match wrong:
+        case "expired":
+            certificate = authority.issue_expired("localhost")
+        case "of another name":
+            certificate = authority.issue("example.org")
+        case _:
+            certificate = Authority(tmp_path / "other").issue("localhost")
+    async with ScriptedServer(HONEST, certificate=certificate, direct_tls=direct) as server:
+        settings = settings_for(server, trusted=authority.ca_file)
+        scheme = "xmpps" if direct else "xmpp"
+        settings = settings._replace(service=Service(scheme, server.host, server.port))
+        async with tapped(settings, tmp_path) as tap:
+            await refused(behind(tap, settings))
+            found = await tap.shows("tls")
+        assert found.cause == "certificate"
+        assert b"<auth" not in server.heard
+
+
+@pytest.mark.parametrize("transport", ["starttls", "direct"])
+async def test_a_bot_that_does_not_trust_tap_is_told_from_others(
+    prosody_process: ServerProcess, transport: Transport, tmp_path: Path
+) -> None:
+    settings = settings_of(prosody_process.server.environment(transport))
+    async with tapped(settings, tmp_path) as tap:
+        await refused(behind(tap, settings, trusts=False))
+        assert (await tap.shows("tls")).cause == "distrusted"
+
+
+@pytest.mark.parametrize("direct", [True, False], ids=["direct", "starttls"])
+async def test_a_bot_that_begins_otherwise_than_its_server_is_told(
+    prosody_process: ServerProcess, direct: bool, tmp_path: Path
+) -> None:
+    transport: Transport = "starttls" if direct else "direct"
+    settings = settings_of(prosody_process.server.environment(transport))
+    async with tapped(settings, tmp_path) as tap:
+        scheme = "xmpps" if direct else "xmpp"
+        service = Service(scheme, "127.0.0.1", tap.port)
+        await refused(behind(tap, settings)._replace(service=service))
+    assert tap.names() == ["tls mismatch", "tls never-in"]
+
+
+async def test_a_server_that_is_not_there_is_named(
+    certificate: Certificate, authority: Authority, tmp_path: Path
+) -> None:
+    async with ScriptedServer(HONEST, certificate=certificate) as server:
+        settings = scripted_settings(server, authority)
+    async with tapped(settings, tmp_path) as tap:
+        client = await Client.at(tap.port)
+        client.send(STREAM)
+        await client.gone()
+        assert (await tap.shows("ended")).cause == "unreachable"
+
+
+async def test_what_came_together_goes_on_together(
+    certificate: Certificate, authority: Authority, tmp_path: Path
+) -> None:
+    # Behind `<starttls/>`, Prosody takes a blank that comes by itself for the beginning of TLS.
+    async def secure(wire: Wire) -> None:
+        await wire.open(scripted.STARTTLS)
+        before = len(wire.heard)
+        await wire.hello()
+        assert wire.heard[before:].endswith(b"/>\n")
+
+    script = replace(HONEST, secure=secure, authenticate=_nothing, bind=_nothing, stand=_nothing)
+    async with ScriptedServer(replace(script, join=_nothing), certificate=certificate) as server:
+        settings = scripted_settings(server, authority)
+        async with tapped(settings, tmp_path) as tap:
+            client = await Client.at(tap.port)
+            client.send(STREAM)
+            await client.sees("</stream:features>")
+            client.send("<starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>\n")
+            async with asyncio.timeout(SECONDS):
+                await _forgotten(server)
+            client.writer.close()
+
+
+# After the login, with a server that says what a test has it say.
+
+
+def plain(*, login: scripted.Step = Scram(), stand: scripted.Step = scripted.stand) -> Script:  # noqa: B008
+    return replace(HONEST, authenticate=login, stand=stand, join=_nothing)
+
+
+async def _nothing(wire: Wire) -> None:
+    del wire
+
+
+async def inside(tap: Tap, settings: Settings) -> Connection:
+    connection = bot(behind(tap, settings))
+    await connection.open()
+    connection.start_dispatch()
+    return connection
+
+
+@pytest.mark.parametrize("side", ["server", "bot"])
+async def test_a_cut_of_either_side_is_a_cut_for_the_other(side: str, tmp_path: Path) -> None:
+    async def cut(wire: Wire) -> None:
+        if side == "server":
+            wire.abort()
+        await wire.gone()
+
+    async with ScriptedServer(plain(stand=cut)) as server:
+        settings = settings_for(server)
+        async with tapped(settings, tmp_path) as tap:
+            connection = await inside(tap, settings)
+            if side == "bot":
+                connection._stream.abort()  # noqa: SLF001 - as a kill -9 does
+            async with asyncio.timeout(SECONDS):
+                await (connection.ended if side == "server" else _forgotten(server))
+    assert tap.names() == (["ended cut"] if side == "server" else [])
+    assert len(tap.witness.capture.streams) == 1
+
+
+async def _forgotten(server: ScriptedServer) -> None:
+    await asyncio.wait(server._conversations)  # noqa: SLF001 - it ends when its client has gone
+
+
+async def test_a_stanza_that_a_cut_divides_goes_out_as_far_as_it_came(tmp_path: Path) -> None:
+    half = "<message from='room@conference.localhost/Ann' type='groupchat'><body>ha"
+    async with ScriptedServer(easy(_saying_and_cut(half))) as server:
+        settings = settings_for(server)
+        async with tapped(settings, tmp_path) as tap:
+            client = await logged_in(tap)
+            assert (await client.gone()).endswith(half.encode())
+    assert tap.names() == ["ended cut"]
+
+
+def _saying_and_cut(xml: str) -> scripted.Step:
+    async def say(wire: Wire) -> None:
+        wire.send(xml)
+        wire.hang_up()
+        await wire.gone()
+
+    return say
+
+
+async def logged_in(tap: Tap) -> Client:
+    """A client by hand that is in, at a server that takes every login."""
+    client = await Client.at(tap.port)
+    client.send(STREAM)
+    await client.sees("</stream:features>")
+    client.send("<auth xmlns='urn:ietf:params:xml:ns:xmpp-sasl' mechanism='PLAIN'>AGEAYg==</auth>")
+    await client.sees("<success")
+    client.send(STREAM)
+    await client.sees("</stream:features>")
+    bind = "<bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'/>"
+    client.send(f"<iq type='set' id='b'>{bind}</iq>")
+    await client.sees("</iq>")
+    return client
+
+
+async def trusting(wire: Wire) -> None:
+    await wire.open(scripted.mechanisms("PLAIN"))
+    await wire.element("auth")
+    wire.send(scripted.sasl("success"))
+
+
+def easy(stand: scripted.Step) -> Script:
+    return plain(login=trusting, stand=stand)
+
+
+async def test_a_side_that_does_not_read_slows_the_other_and_memory_is_bounded(
+    tmp_path: Path,
+) -> None:
+    body = "x" * 50_000
+    message = f"<message from='room@conference.localhost/Ann'><body>{body}</body></message>"
+    sent = 0
+
+    async def flood(wire: Wire) -> None:
+        nonlocal sent
+        for _ in range(2_000):  # 100 MB
+            wire.send(message)
+            sent += len(message)
+            await wire.sent()
+        await wire.gone()
+
+    async with ScriptedServer(easy(flood)) as server:
+        settings = settings_for(server)
+        async with tapped(settings, tmp_path) as tap:
+            client = await logged_in(tap)
+            client.writer.transport.pause_reading()  # type: ignore[attr-defined]
+            before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+            last = -1
+            async with asyncio.timeout(SECONDS):
+                while sent != last:
+                    last = sent
+                    await asyncio.sleep(0.3)
+            assert sent < 40_000_000
+            assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 32 * 1024
+            client.writer.transport.abort()
+
+
+async def test_fifty_clients_pass_at_once(tmp_path: Path) -> None:
+    async with ScriptedServer(easy(scripted.stand)) as server:
+        settings = settings_for(server)
+        async with tapped(settings, tmp_path) as tap:
+            clients = await asyncio.gather(*(logged_in(tap) for _ in range(50)))
+            for client in clients:
+                client.send("<iq type='get' id='last'><ping xmlns='urn:xmpp:ping'/></iq>")
+            await asyncio.gather(*(client.sees("id='last'") for client in clients))
+            for client in clients:
+                client.send("</stream:stream>")
+                client.writer.close()
+    assert tap.names() == []
+    assert len(tap.witness.capture.streams) == 50
+    sessions = {json.loads(line)["connection"] for line in _lines(tap)}
+    assert len(sessions) == 50
+
+
+def _lines(tap: Tap) -> list[str]:
+    assert tap.record.path is not None
+    return tap.record.path.read_text("utf-8").splitlines()
+
+
+HOSTILE = [
+    "<message><body>\x0b</body></message>",
+    "<message><!-- x --></message>",
+    "<!DOCTYPE a [<!ENTITY b 'c'>]>",
+    "<message></presence>",
+    "<message" + " a='b'" * 50_000 + "/>",
+    "<a>" * 2_000 + "</a>" * 2_000,
+    "<message xmlns:a='" + "n" * 100_000 + "'/>",
+    "\x15\x03\x03\x00\x02\x02\x50",
+    "<message to='" + "<" * 1_000 + "'/>",
+    "no XML at all",
+]
+
+
+@pytest.mark.parametrize("hostile", HOSTILE, ids=lambda xml: repr(xml[:30]))
+async def test_what_one_side_sends_reaches_the_other_as_it_came_however_bad(
+    hostile: str, tmp_path: Path
+) -> None:
+    async def listen(wire: Wire) -> None:
+        wire.send(hostile)
+        while not wire.heard.endswith(hostile.encode() + b"<end/>"):
+            await wire.hello()
+        wire.send("<end/>")
+        await wire.gone()
+
+    async with ScriptedServer(easy(listen)) as server:
+        settings = settings_for(server)
+        async with tapped(settings, tmp_path) as tap:
+            client = await logged_in(tap)
+            client.send(hostile + "<end/>")
+            got = await client.sees("<end/>")
+            assert got.endswith(hostile.encode() + b"<end/>")
+            client.writer.close()
+    assert "Traceback" not in str(tap.shown)
+
+
+async def test_an_absence_is_found_though_nothing_else_comes(tmp_path: Path) -> None:
+    now = 1_000_000.0
+    async with ScriptedServer(
+        easy(
+            scripted.saying(
+                "<iq from='localhost' type='get' id='p'><ping xmlns='urn:xmpp:ping'/></iq>"
+            )
+        )
+    ) as server:
+        settings = settings_for(server)
+        async with tapped(settings, tmp_path, clock=lambda: now) as tap:
+            client = await logged_in(tap)
+            await client.sees("ping")
+            tap.witness.pause()
+            assert tap.names() == []
+            now += 9.9
+            tap.witness.pause()
+            assert tap.names() == []
+            now += 0.1
+            tap.witness.pause()
+            assert tap.names() == ["unanswered asks"]
+            client.writer.close()
+
+
+async def test_a_session_is_resumed_across_a_cut(
+    prosody_process: ServerProcess, tmp_path: Path
+) -> None:
+    settings = settings_of(prosody_process.server.environment())
+    async with tapped(settings, tmp_path) as tap:
+        first = await inside(tap, settings)
+        first._stream.abort()  # noqa: SLF001 - as the network does
+        await first.ended
+        second = bot(behind(tap, settings))
+        assert (await second.open(first.management)).resumed
+        second.leave()
+        second.close()
+    assert tap.names() == []
+
+
+async def test_a_server_that_is_killed_is_named_and_the_bot_comes_back(
+    prosody_process: ServerProcess, tmp_path: Path
+) -> None:
+    settings = settings_of(prosody_process.server.environment())
+    async with tapped(settings, tmp_path) as tap:
+        first = await inside(tap, settings)
+        await asyncio.to_thread(prosody_process.kill)
+        await first.ended
+        await asyncio.to_thread(prosody_process.start)
+        second = await inside(tap, settings)
+        second.leave()
+        second.close()
+    assert tap.names() == ["ended cut"]
+
+
+async def test_what_was_said_at_the_end_is_still_read(tmp_path: Path) -> None:
+    assert GRACE_SECONDS < 1
+    async with ScriptedServer(easy(scripted.stand)) as server:
+        settings = settings_for(server)
+        async with tapped(settings, tmp_path) as tap:
+            client = await logged_in(tap)
+            client.send(
+                "<message type='groupchat' to='room@conference.localhost'><body>a</body>"
+                "</message></stream:stream>"
+            )
+            await client.writer.drain()
+            client.writer.close()
+    assert tap.names() == ["join never-joined"]
+
+
+# Components (XEP-0114).
+
+
+async def test_the_puppets_of_a_component_are_told_apart(tmp_path: Path) -> None:
+    header = "xmlns='jabber:component:accept' xmlns:stream='http://etherx.jabber.org/streams'"
+
+    async def serve(wire: Wire) -> None:
+        await wire.header()
+        wire.send(f"<stream:stream {header} from='gate.localhost' id='i'>")
+        await wire.element("handshake")
+        wire.send("<handshake/>")
+        await wire.element("message")
+        await wire.gone()
+
+    async with ScriptedServer(replace(HONEST, authenticate=serve)) as server:
+        settings = settings_for(server)._replace(domain="gate.localhost", allow_plaintext=False)
+        async with tapped(settings, tmp_path, component=True) as tap:
+            client = await Client.at(tap.port)
+            client.send(f"<stream:stream {header} to='gate.localhost'>")
+            await client.sees("id='i'>")
+            client.send("<handshake>0123456789</handshake>")
+            await client.sees("<handshake/>")
+            client.send(
+                "<message from='ann@gate.localhost' to='r@conference.localhost' type='groupchat'>"
+                "<body>a</body></message><presence from='bob@gate.localhost/x' to='q@localhost'/>"
+            )
+            await tap.shows("join")
+            client.writer.close()
+    accounts = {each.stream.client.account for each in tap.witness.capture.streams}
+    assert {"ann@gate.localhost", "bob@gate.localhost"} <= accounts
+    assert tap.names() == ["join never-joined"]
+    assert tap.record.path is not None
+    assert tap.record.path.name == "gate.localhost.jsonl"
+    assert "0123456789" not in tap.record.path.read_text("utf-8")

@@ -1,0 +1,202 @@
+"""What tap keeps of what passed, for whom, and what finds it again."""
+
+import json
+import stat
+from pathlib import Path
+from xml.etree.ElementTree import Element
+
+import pytest
+
+from bridge.capture.elements import elements_of
+from bridge.recording.tapped import MAX_READ_BYTES, file_of, folder_of, streams_of
+from bridge.tap.record import CaptureFile, recorded
+from bridge.tap.witness import Witness
+from bridge.text import iso
+from tests.tap.tapping import STREAM
+
+ROOM = "room@conference.localhost"
+NOW = 1_000_000_000.0
+
+
+def element(xml: str) -> Element:
+    (parsed,), _ = elements_of(xml)
+    return parsed
+
+
+def entries(record: CaptureFile) -> list[dict[str, str]]:
+    assert record.path is not None
+    return [json.loads(line) for line in record.path.read_text("utf-8").splitlines()]
+
+
+def seen(witness: Witness, *stanzas: str) -> None:
+    """Take what a client got, or what it sent if it begins with `>`."""
+    session = witness.begin()
+    for text in stanzas:
+        sent, xml = text.startswith(">"), text.removeprefix(">")
+        witness.take(session, sent, element(xml), xml.encode())
+
+
+def witness_of(record: CaptureFile, *rooms: str) -> Witness:
+    return Witness(record, rooms, lambda finding: None, clock=lambda: NOW)
+
+
+def test_the_file_is_for_its_owner_alone_and_has_the_accounts_name(tmp_path: Path) -> None:
+    record = CaptureFile(tmp_path / "tap", "bot@localhost")
+    witness = witness_of(record, ROOM)
+    seen(witness, f"<message from='{ROOM}/Ann'><body>hi</body></message>")
+    witness.close("localhost")
+    assert record.path == tmp_path / "tap" / "bot@localhost.jsonl"
+    assert stat.S_IMODE(record.path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(record.path.parent.stat().st_mode) == 0o700
+    first, last = entries(record)
+    assert first == {
+        "at": iso(NOW),
+        "direction": "in",
+        "connection": "1",
+        "xml": f"<message from='{ROOM}/Ann'><body>hi</body></message>",
+    }
+    assert (last["at"], last["connection"]) == (iso(NOW), "1")
+
+
+@pytest.mark.parametrize(
+    ("account", "name"),
+    [("Bot@Localhost/r", "bot@localhost"), ("../../etc/x@h", "_.._etc_x@h"), ("", "unknown")],
+)
+def test_no_account_leads_out_of_the_folder(account: str, name: str, tmp_path: Path) -> None:
+    assert file_of(tmp_path, account.replace("/etc", "_etc") if ".." in account else account) in {
+        tmp_path / f"{name}.jsonl",
+        tmp_path / "_.._etc_x@h.jsonl",
+        tmp_path / ".jsonl",
+        tmp_path / "unknown.jsonl",
+    }
+    assert file_of(tmp_path, account).parent == tmp_path
+
+
+def test_the_folder_is_that_of_the_users_state(tmp_path: Path) -> None:
+    assert folder_of({"XDG_STATE_HOME": "/s"}, tmp_path) == Path("/s/xmpp-bridge/tap")
+    assert folder_of({"XDG_STATE_HOME": "s"}, tmp_path) == tmp_path / ".local/state/xmpp-bridge/tap"
+
+
+def test_an_unknown_account_is_that_of_the_bind_result(tmp_path: Path) -> None:
+    record = CaptureFile(tmp_path, "")
+    witness = witness_of(record)
+    bind = "<bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'>%s</bind>"
+    asked = f"><iq type='set' id='b'>{bind % ''}</iq>"
+    bound = f"<iq type='result' id='b'>{bind % '<jid>bot@localhost/r</jid>'}</iq>"
+    seen(witness, f">{STREAM}", asked, bound)
+    assert record.path == tmp_path / "bot@localhost.jsonl"
+    assert len(entries(record)) == 3
+
+
+def test_a_second_tap_of_an_account_has_a_file_of_its_own(tmp_path: Path) -> None:
+    records = [CaptureFile(tmp_path, "bot@localhost") for _ in range(2)]
+    for record in records:
+        record.add(NOW, True, "1", "<a/>")
+    names = [record.path.name for record in records if record.path]
+    assert names == ["bot@localhost.jsonl", "bot@localhost-2.jsonl"]
+    for record in records:
+        record.close()
+    third = CaptureFile(tmp_path, "bot@localhost")
+    third.add(NOW, True, "1", "<b/>")
+    third.close()
+    assert third.path == records[0].path
+    assert [entry["xml"] for entry in entries(third)] == ["<b/>"]
+    assert (tmp_path / "bot@localhost.jsonl.1").read_text("utf-8").count("<a/>") == 1
+
+
+def test_the_file_has_at_most_16_mib_and_one_former(tmp_path: Path) -> None:
+    record = CaptureFile(tmp_path, "bot@localhost")
+    for _ in range(36):
+        record.add(NOW, True, "1", "x" * 1024 * 1024)
+    record.close()
+    sizes = {path.name: path.stat().st_size for path in tmp_path.glob("*.jsonl*")}
+    assert set(sizes) == {"bot@localhost.jsonl", "bot@localhost.jsonl.1"}
+    assert max(sizes.values()) <= MAX_READ_BYTES == 16 * 1024 * 1024
+
+
+SECRET = "hunter2"
+HEADER = f"<header name='Authorization'>{SECRET}</header>"
+
+
+@pytest.mark.parametrize(
+    "xml",
+    [
+        f"<auth xmlns='urn:ietf:params:xml:ns:xmpp-sasl' mechanism='PLAIN'>{SECRET}</auth>",
+        f"<success xmlns='urn:ietf:params:xml:ns:xmpp-sasl'>{SECRET}</success>",
+        f"<presence to='{ROOM}/n'><x xmlns='u:muc'><password>{SECRET}</password></x></presence>",
+        f"<handshake xmlns='jabber:component:accept'>{SECRET}</handshake>",
+        f"<iq from='{ROOM}'><slot xmlns='u:s'><put url='{SECRET}'>{HEADER}</put></slot></iq>",
+        f"<enabled xmlns='urn:xmpp:sm:3' id='{SECRET}'/>",
+    ],
+)
+@pytest.mark.parametrize("sent", [True, False])
+def test_no_secret_is_kept(xml: str, sent: bool) -> None:
+    kept, _ = recorded(sent, element(xml), xml.encode(), {ROOM})
+    assert SECRET not in kept
+
+
+WORDS = "a private matter"
+STANZAS = "urn:ietf:params:xml:ns:xmpp-stanzas"
+ERROR = (
+    f"<error type='wait'><policy-violation xmlns='{STANZAS}'/><text xmlns='{STANZAS}'>{WORDS}"
+    "</text></error>"
+)
+
+
+@pytest.mark.parametrize(
+    ("xml", "kept"),
+    [
+        (f"<message from='{ROOM}/Ann' type='chat'><body>{WORDS}</body></message>", True),
+        (f"<message from='ann@else.where/r' type='chat'><body>{WORDS}</body></message>", False),
+        (
+            f"<message from='bot@localhost'><forwarded xmlns='f'>{WORDS}</forwarded></message>",
+            False,
+        ),
+        (f"<message><body>{WORDS}</body></message>", False),
+        (f"<iq type='result' id='1'><query xmlns='jabber:iq:roster'>{WORDS}</query></iq>", False),
+        (f"<presence from='ann@else.where'><status>{WORDS}</status></presence>", False),
+        (f"<message from='ann@else.where' type='error'><body/>{ERROR}</message>", False),
+    ],
+)
+def test_words_are_kept_of_rooms_alone(xml: str, kept: bool) -> None:
+    text, is_whole = recorded(False, element(xml), xml.encode(), {ROOM})
+    assert (WORDS in text) is is_whole is kept
+    assert kept or "ann@" not in text
+    assert element(text).get("type") == element(xml).get("type")
+    assert ("policy-violation" in text) is ("policy-violation" in xml)
+
+
+def test_a_room_that_the_client_joins_is_known_from_then_on(tmp_path: Path) -> None:
+    record = CaptureFile(tmp_path, "bot@localhost")
+    witness = witness_of(record)
+    message = f"<message from='{ROOM}/Ann' type='groupchat'><body>{WORDS}</body></message>"
+    join = (
+        f">{'<presence'} to='{ROOM}/Robot'><x xmlns='http://jabber.org/protocol/muc'/></presence>"
+    )
+    service = f"<iq from='conference.localhost' type='get' id='d'><q xmlns='u:q'>{WORDS}</q></iq>"
+    seen(witness, message, service, join, message, service)
+    witness.close("localhost")
+    assert [WORDS in entry["xml"] for entry in entries(record)][:5] == [False] * 3 + [True] * 2
+    assert "bytes" in entries(record)[0]
+
+
+def test_a_bot_is_found_again_by_its_room_and_nickname(tmp_path: Path) -> None:
+    for account, nickname in (("bot@localhost", "Robot"), ("other@localhost", "Other")):
+        record = CaptureFile(tmp_path, account)
+        witness = witness_of(record, ROOM)
+        join = f"to='{ROOM}/{nickname}'><x xmlns='http://jabber.org/protocol/muc'/></presence>"
+        item = "<item affiliation='none' role='participant'/><status code='110'/>"
+        extension = f"<x xmlns='http://jabber.org/protocol/muc#user'>{item}</x>"
+        seen(
+            witness,
+            f"><presence {join}",
+            f"<presence from='{ROOM}/{nickname}' to='{account}/r'>{extension}</presence>",
+            f"<message from='{ROOM}/Ann' type='groupchat'><body>{nickname}: ping</body></message>",
+        )
+        witness._clock = lambda: NOW + 11  # noqa: SLF001 - time passes
+        witness.close("localhost")
+    (stream,) = streams_of(tmp_path, ROOM, "Robot")
+    assert stream.home.endswith("bot@localhost.jsonl 1")
+    assert {finding.name for finding in stream.findings()} == {"silent"}
+    assert streams_of(tmp_path, ROOM, "Nobody") == []
+    assert streams_of(tmp_path / "nowhere", ROOM, "Robot") == []
