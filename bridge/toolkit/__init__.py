@@ -50,6 +50,7 @@ from bridge.mcp.schema import Keywords as Keywords
 from bridge.mcp.schema import MismatchError as MismatchError
 from bridge.mcp.schema import Schema as Schema
 from bridge.mcp.schema import Titles as Titles
+from bridge.mcp.schema import Unlisted as Unlisted
 from bridge.mcp.schema import always as always
 from bridge.mcp.schema import render as render
 from bridge.mcp.toolset import DEFAULT_DEADLINE_SECONDS as DEFAULT_DEADLINE_SECONDS
