@@ -8,7 +8,7 @@ from bridge.capture.causes import cause, meaning
 from bridge.capture.client import Entity
 from bridge.capture.finding import Finding
 from bridge.capture.login import LoginState
-from bridge.capture.stanza import AROUND, FOOTER, HOLE, QUOTED, Stanza, outline
+from bridge.capture.stanza import AROUND, FOOTER, HOLE, MAX_TEXT, QUOTED, Stanza, outline
 from bridge.capture.waiting import PATIENCE_SECONDS
 from bridge.text import quoted
 from bridge.wire.names import HEADER, SM, STREAM_ERROR, condition_of, local
@@ -35,8 +35,8 @@ class Ending:
     """How many bytes of text the client's latest stanza has."""
     heard: tuple[str, Stanza] | None = None
     """What the client got last that has a body, and its `outline`."""
-    answered: str = ""
-    """The words for what the client's latest stanza answers."""
+    answered: tuple[str, Stanza] | None = None
+    """What the client's latest stanza answers."""
     header: Stanza | None = None
     """The client's latest header, if the server has offered nothing since."""
 
@@ -49,19 +49,17 @@ class Ending:
         client.ended = client.ended or is_end
         self.last = outline(stanza)
         if stanza.sent:
-            self.last_sent, self.answered = self.last, ""
+            self.last_sent = self.last
             self.size = sum(len(text.encode()) for text in stanza.element.itertext())
             self.header = self.last if tag == HEADER else None
             if tag == HOLE and stanza.element.text:
                 self.last_bad = self.last
-            if self.heard and tag in {"message", HOLE}:
-                what, before = self.heard
-                self.answered = f" It had just got the message {what} {before.place.words}."
+            self.answered = self.heard if tag in {"message", HOLE} else None
         elif tag != HEADER:
             self.header = None
         self.heard = None
         if not stanza.sent and (body := stanza.element.findtext("body")):
-            self.heard = quoted(body, QUOTED), self.last
+            self.heard = body[:MAX_TEXT], self.last
 
 
 def ended(ending: Ending, client: Entity, login: LoginState, stanza: Stanza) -> Iterator[Finding]:
@@ -91,8 +89,9 @@ def ended(ending: Ending, client: Entity, login: LoginState, stanza: Stanza) -> 
         around = bad.element.get(AROUND)
         where = f", in {quoted(around)}" if around else ""
         sent = f" The client had sent {bad.element.text}{where} ({bad.place.words})."
-    if sent:
-        sent += ending.answered
+    if sent and ending.answered is not None:
+        what, before = ending.answered
+        sent += f" It had just got the message {quoted(what, QUOTED)} {before.place.words}."
     came = f" It came{after}." if after else ""
     words = {"message": message, "hint": hint, "sent": sent, "after": came}
     yield cause(name, stanza.place, condition, about=domain, **words)

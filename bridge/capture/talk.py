@@ -1,5 +1,6 @@
 """What a client hears and says in its rooms, and what answers what. State and rules. Pure."""
 
+import re
 from collections.abc import Iterator
 from enum import Enum, auto
 from typing import NamedTuple
@@ -63,6 +64,8 @@ class Claim(Enum):
     QUESTION = auto()
     """It is put to the client, or the client has answered the same words before."""
 
+
+_DIGITS = re.compile(r"\d+")
 
 _SILENCE = {Claim.QUESTION: "silent", Claim.MENTION: "mentioned"}
 """The cause if such a message is not answered."""
@@ -362,7 +365,7 @@ class Talk:
 
 def form_without_numbers(body: str) -> str:
     """Return a body without its digits: what a program says again and again differs in them."""
-    return "".join(character for character in key_of(body) if not character.isdigit())
+    return _DIGITS.sub("", key_of(body))
 
 
 def key_of(body: str) -> str:

@@ -5,6 +5,7 @@ see, `capture` the stanzas that one client sent and received.
 """
 
 import re
+from functools import lru_cache
 
 ANSWER_SECONDS = 2.0
 """The longest time in which a program answers; people take longer to read and type."""
@@ -36,6 +37,9 @@ we ask for more."""
 COMMAND_CHARACTERS = 200
 """We look for a command in so many characters at the beginning of a message. Commands are short,
 and a message may have 250 kB."""
+
+MAX_NAMES = 64
+"""The patterns of so many names are kept: each message is looked at for the same few."""
 
 _SIGN = re.compile(r"(?!/me\b)[!.$#~+&%/](?=[^\W\d])", re.IGNORECASE)
 """The sign before the word of a command. `/me` is no command (XEP-0245), and `-1` or `+1` is a
@@ -79,5 +83,6 @@ def form_of(text: str, name: str) -> str:
     return sign[0] if (sign := _SIGN.match(text)) else text
 
 
+@lru_cache(MAX_NAMES)
 def _as_word(name: str) -> re.Pattern[str]:
     return re.compile(rf"(?<![^\W_]){re.escape(name.casefold())}(?![^\W_])")
