@@ -110,6 +110,11 @@ class LoginState:
         self.excess = self.misuse = None
         self.is_managed = True
 
+    def forget(self) -> None:
+        """Keep how far the client has come, since no further stanza comes."""
+        self.bind = self.bind_refused = self.misuse = self.excess = None
+        self.mechanisms, self.offer, self.counted = (), "", {}
+
     @staticmethod
     def _rules(stanza: Stanza) -> tuple["_Rule", ...]:
         """Return the rules that look at a stanza."""

@@ -90,7 +90,9 @@ class Stream:
 
     def forget(self) -> None:
         """Forget what only rules need, since no further stanza comes."""
+        self.login.forget()
         self.rooms.forget()
+        self.ending = Ending(self.ending.last)
         del self.requests, self.talk
 
     def _late(self, stanza: Stanza, count: int) -> Iterator[Finding]:
