@@ -135,7 +135,7 @@ async def serve(
     await run_session(session, stdio, taking_part, leave=participant.leave)
     batcher.flush()
     if recording is not None:
-        recording.recorder.close()
+        recording.close()
 
 
 def _restricting(limiter: RateLimiter, newest: Configuration) -> Configuration:

@@ -145,7 +145,7 @@ async def _in_room(configuration: Configuration, settings: Settings) -> AsyncIte
             yield RoomLink(participant, recording)
     finally:
         if recording is not None:
-            recording.recorder.close()
+            recording.close()
 
 
 async def _ask(

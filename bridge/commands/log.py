@@ -197,5 +197,5 @@ def _why_nothing(oldest: float, path: Place, *, stanzas: bool) -> str:
     if oldest < inf:
         return f"nothing recorded matches; records begin at {iso(oldest)}"
     if stanzas:
-        return "no stanzas were recorded; set BRIDGE_STORE_STANZAS=1 for `record`"
+        return "no stanzas were recorded; BRIDGE_STORE_STANZAS says whether `record` does"
     return f"{str(path)!r} is empty; `xmpp-bridge record` records the rooms"

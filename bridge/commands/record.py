@@ -20,7 +20,7 @@ from bridge.recording.recording import Recording, store_path
 from bridge.registration.launch import own_command
 from bridge.settings.table import Configuration, Settings
 from bridge.store.errors import NotOurStoreError, RefusedStoreError, StoreError
-from bridge.store.opening import Place, open_store
+from bridge.store.opening import Place, Team, open_database, open_file
 from bridge.store.retention import Retention
 from bridge.text import iso, one_line
 from bridge.views.termination import run_until_signal
@@ -109,16 +109,23 @@ async def _prepare_store(parsed: argparse.Namespace, read: ReadSettings) -> int:
     place = store_path(configuration, os.environ, making=True)
     assert place is not None  # the settings are trusted
     try:
-        await asyncio.to_thread(_open_once, place)
+        await asyncio.to_thread(_open_once, place, migrating=True)
     except StoreError as error:
         raise UsageError(str(error)) from error
     return SUCCESS if write_out(f"{place} is ready") is None else FAILURE
 
 
-def _open_once(place: Place) -> None:
-    """Make the store if there is none, and see whether it can be written to."""
-    with closing(open_store(place)) as store, store.transaction():
-        if exposed := store.warnings.get("exposed"):  # repaired by now, so said only here
+def _open_once(place: Place, *, migrating: bool = False) -> None:
+    """Make the store if there is none, and see whether it can be written to.
+
+    With `migrating`, a team's database of the former version is migrated.
+    """
+    if isinstance(place, Team):
+        database = open_database(place, writable=True, making=True, migrating=migrating)
+        with closing(database), database.transaction():
+            return
+    with closing(open_file(place)) as file, file.transaction():
+        if exposed := file.warnings.get("exposed"):  # repaired by now, so said only here
             log.warning("%s", exposed)
 
 
@@ -172,5 +179,5 @@ async def _stay(configuration: Configuration, settings: Settings, path: Place) -
 
     participant.listen(on_record)
     await run_until_signal(participant, ended)
-    recording.recorder.close()
+    recording.close()
     return not hopeless.issuperset(settings.rooms)

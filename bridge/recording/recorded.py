@@ -7,10 +7,9 @@ from collections.abc import (
     Awaitable,
     Callable,
     Collection,
-    Iterator,
     Sequence,
 )
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import InitVar, dataclass, replace
 from functools import partial
 from math import inf
@@ -18,12 +17,16 @@ from pathlib import Path
 from time import monotonic
 from typing import TypeVar
 
-from bridge.store.database import Database, Happened, Query, Recorded, Span
+from bridge.store.database import Query, Readable, Recorded, Span, Tenure
+from bridge.store.decision import absence
 from bridge.store.errors import AwayStoreError
 from bridge.store.location import lying_aside
-from bridge.store.opening import Place, open_store
-from bridge.store.pairing import unrecorded
-from bridge.store.writer import MAX_COMPARED, newest
+from bridge.store.opening import Place, Team, open_database, open_file, open_store
+from bridge.store.pairing import Wanted, key_of, same
+from bridge.store.reading import Extent, TeamReading
+from bridge.store.sqlite import SqliteDatabase
+from bridge.store.team import TeamDatabase
+from bridge.store.writer import gap
 from bridge.text import seconds_of
 from bridge.xmpp.model.events import decode, encode
 from bridge.xmpp.model.filter import EventFilter
@@ -35,9 +38,18 @@ CHUNK = 100
 WALK_SECONDS = 10.0
 """Time for one page: clients give up on a call after a minute."""
 
-_CURSOR = re.compile(RECORDED + "([0-9a-f]{1,32})-(0|[1-9][0-9]{0,17})")
+NOBODY = "nobody recorded this room"
+"""The `reason` of a gap in which no bridge was in the room."""
+
+UNSURE_SECONDS = 0.2
+"""The pause before we look again whether another bridge was in the room at the end of a gap."""
+
+_CURSOR = re.compile(
+    RECORDED + "([0-9a-f]{1,32})-(0|[1-9][0-9]{0,17})(?:-([0-9a-f]{1,32})-(0|[1-9][0-9]{0,17}))?"
+)
 """Matches a cursor. The groups are the name of the store, and the row id of the last event before
-the cursor."""
+the cursor; for a team's database also the name of this machine's file, and its last row before the
+cursor."""
 
 Answer = TypeVar("Answer")
 
@@ -54,8 +66,10 @@ class Reader:
         returns the number in the journal of the first event that is still not in the store.
         """
         self._place, self._account, self._flush = place, account, flush
-        self._kept: list[Database] = []
+        self._kept: list[TeamDatabase] = []
         """The connections to a database that wait for the next queries."""
+        self.away = ""
+        """Why a team's database is not read, but this machine's file alone; empty if it is."""
 
     async def walk(
         self,
@@ -90,34 +104,59 @@ class Reader:
             mentions=wanted.nickname,
             stanzas=stanzas,
         )
-        span = await self.ask(lambda database: database.span(query))
-        place = self._place
-        aside = await asyncio.to_thread(lying_aside, place) if isinstance(place, Path) else None
+        span, extent = await self.ask(partial(_begin, query=query, since=since))
+        place = self._place if isinstance(self._place, Path) else self._place.file
+        aside = await asyncio.to_thread(lying_aside, place)
         aside_at = aside[0] if aside else -inf
-        return Walk(self, query, span, backward, seconds, unwritten, since, aside_at)
+        return Walk(self, query, span, extent, backward, seconds, unwritten, since, aside_at)
 
-    async def ask(self, work: Callable[[Database], Answer]) -> Answer:
-        """Return what `work` reads in the open store, in a thread; raises `StoreError`."""
-        return await asyncio.to_thread(self._ask, work)
+    async def ask(self, work: Callable[[Readable], Answer], extent: Extent | None = None) -> Answer:
+        """Return what `work` reads in the open store, in a thread; raises `StoreError`.
 
-    def _ask(self, work: Callable[[Database], Answer]) -> Answer:
+        `extent` is what a walk through a team's store reads.
+        """
+        return await asyncio.to_thread(self._ask, work, extent)
+
+    def _ask(self, work: Callable[[Readable], Answer], extent: Extent | None) -> Answer:
         if isinstance(self._place, Path):
             with closing(open_store(self._place, writable=False)) as database:
                 return work(database)
-        while True:
-            kept: Database | None = None
+        with ExitStack() as opened:
+            file = None
+            if self._place.file.exists():
+                file = opened.enter_context(closing(open_file(self._place, writable=False)))
+            return self._ask_team(self._place, work, extent, file)
+
+    def _ask_team(
+        self,
+        team: Team,
+        work: Callable[[Readable], Answer],
+        extent: Extent | None,
+        file: SqliteDatabase | None,
+    ) -> Answer:
+        while extent is None or not extent.away:
+            kept: TeamDatabase | None = None
             with suppress(IndexError):  # several threads may ask
                 kept = self._kept.pop()
-            database = kept or open_store(self._place, writable=False)
+            database = kept
             try:
-                answer = work(database)
+                database = database or open_database(team)
+                answer = work(TeamReading(database, file, extent))
             except BaseException as error:  # the connection is unfit even after a cancelled query
-                database.close()
-                if kept is not None and isinstance(error, AwayStoreError):
-                    continue  # it was cut off since the last query
-                raise
-            self._kept.append(database)
-            return answer
+                if database is not None:
+                    database.close()
+                if not isinstance(error, AwayStoreError):
+                    raise
+                if kept is None:  # else it was cut off since the last query
+                    if file is None or extent is not None:
+                        raise
+                    self.away = str(error)
+                    break
+            else:
+                self._kept.append(database)
+                self.away = ""
+                return answer
+        return work(TeamReading(None, file, extent))
 
     def close(self) -> None:
         """Close the connection, if one is kept."""
@@ -135,6 +174,8 @@ class Walk:
     _reader: Reader
     _query: Query
     _span: Span
+    _extent: Extent | None
+    """What is read of a team's store."""
     _backward: bool
     _seconds: float
     unwritten: int | None
@@ -164,6 +205,11 @@ class Walk:
             self.gap = Loss(1, self._span.evicted, "evicted")
 
     @property
+    def away(self) -> str:
+        """Why a team's database is not read, but this machine's file alone; empty if it is."""
+        return self._reader.away
+
+    @property
     def next(self) -> str:
         """The cursor after all that was read; in a backward walk, after the newest event."""
         return self.cursor_of(self._span.last if self._backward else self._read_up_to)
@@ -175,7 +221,10 @@ class Walk:
 
     def cursor_of(self, id_: int) -> str:
         """Return the cursor right after the event with this row id."""
-        return f"{RECORDED}{self._span.store}-{id_}"
+        if (extent := self._extent) is None or not extent.file:
+            return f"{RECORDED}{self._span.store}-{id_}"
+        row = extent.before.row if id_ <= extent.base else id_ - extent.base + extent.sent
+        return f"{RECORDED}{self._span.store}-{min(id_, extent.base)}-{extent.file}-{row}"
 
     def record(self, row: Recorded) -> Record:
         """Return an event out of the store as a record of the journal."""
@@ -183,26 +232,24 @@ class Walk:
 
     async def unrecorded(self, records: Sequence[Record], run: str) -> list[Record]:
         """Return the `records`, which `run` has observed, that the store lacks."""
-        query = replace(self._query, start=None, contains=(), mentions="")
+        domain = self._query.domain
 
-        def missing(database: Database) -> list[Record]:
-            known = set[int]()
-
-            def theirs() -> Iterator[Recorded]:
-                most = MAX_COMPARED + len(records)  # all of `records` may be in the store
-                # A room's history has older messages, which the second round finds.
-                for kinds in (None, frozenset({"message"})):
-                    for row in newest(database, replace(query, kinds=kinds), self._span.last, most):
-                        if row.id not in known and (row.shared or row.observer.run == run):
-                            known.add(row.id)
-                            yield row
-
-            ours = [
-                Happened(record.at, record.room, encode(record.event), number=record.number)
-                for record in records
-            ]
-            numbers = unrecorded(ours, theirs())
-            return [record for record in records if record.number in numbers]
+        def missing(database: Readable) -> list[Record]:
+            lacking = []
+            for room in {record.room for record in records}:
+                ours, taken = [record for record in records if record.room == room], set[int]()
+                keys = [key_of(encode(record.event)) for record in ours]
+                wanted = [
+                    Wanted(key, record.at, -inf, ours=True)
+                    for key, record in zip(keys, ours, strict=True)
+                ]
+                looked = database.alike(room, domain, run, wanted)
+                for record, each, rows in zip(ours, wanted, looked, strict=True):
+                    if (row := same(each, rows, taken)) is None:
+                        lacking.append(record)
+                    else:
+                        taken.add(row.id)
+            return sorted(lacking, key=lambda record: record.number)
 
         return await self._reader.ask(missing)
 
@@ -211,7 +258,10 @@ class Walk:
         first, last = self._read_up_to, self._span.last
         while first < last and not self.more:
             read = partial(self._read, after=first, until=last)
-            rows, end, now, unreadable = await self._reader.ask(read)
+            rows, end, now, unreadable = await self._reader.ask(read, self._extent)
+            if rows is None:
+                await asyncio.sleep(UNSURE_SECONDS)
+                continue
             self.unreadable += unreadable
             lost = not self._backward and now.evicted > max(first, self._span.evicted)
             if now.store != self._span.store or lost:
@@ -225,9 +275,7 @@ class Walk:
             self.more = first < last and monotonic() > deadline
 
     def _begin_after(self, cursor: str) -> None:
-        match = _CURSOR.fullmatch(cursor)
-        if match is None:
-            raise CursorError("it does not look like a cursor; take one from a result, unchanged")
+        match = _match(cursor)
         id_, evicted = int(match[2]), self._span.evicted
         if match[1] != self._span.store:
             self._read_up_to, self.gap = 0, Loss(id_ + 1, evicted, "restarted")
@@ -238,18 +286,59 @@ class Walk:
             self.gap = Loss(id_ + 1, evicted, "evicted") if id_ < evicted else None
 
     def _read(
-        self, database: Database, *, after: int, until: int
-    ) -> tuple[list[Recorded], int, Span, int]:
+        self, database: Readable, *, after: int, until: int
+    ) -> tuple[list[Recorded] | None, int, Span, int]:
         """Return some events, the row id up to which all were read, and the span of the store then.
 
-        The last value counts the rows that were left out because they cannot be read.
+        The last value counts the rows that were left out because they cannot be read. The events
+        are None if it is not known yet where a gap among them began.
         """
         rows, end = database.page(
             self._query, after=after, until=until, limit=CHUNK, backward=self._backward
         )
-        readable = [row for row in rows if self._query.stanzas or _is_event(row)]
+        readable = [
+            row for row in rows if self._query.stanzas or "tenure" in row.event or _is_event(row)
+        ]
         unreadable = len(database.unreadable) + len(rows) - len(readable)
-        return readable, end, database.span(replace(self._query, start=None, end=None)), unreadable
+        span = database.span(replace(self._query, start=None, end=None))
+        return _with_gaps(database, self._query.domain, readable), end, span, unreadable
+
+
+def _match(cursor: str) -> re.Match[str]:
+    if (match := _CURSOR.fullmatch(cursor)) is None:
+        raise CursorError("it does not look like a cursor; take one from a result, unchanged")
+    return match
+
+
+def _begin(database: Readable, query: Query, since: str | None) -> tuple[Span, Extent | None]:
+    """Return the range of ids of a walk, and what it reads of a team's store."""
+    if not isinstance(database, TeamReading):
+        return database.span(query), None
+    return database.begin(query, *(_match(since).groups() if since is not None else ()))
+
+
+def _with_gaps(database: Readable, domain: str, rows: list[Recorded]) -> list[Recorded] | None:
+    """Return the rows with a gap in place of each entry of a bridge that ended one.
+
+    None if that is not known yet.
+    """
+    known, kept = dict[str, list[Tenure]](), list[Recorded]()
+    for row in rows:
+        if "tenure" in row.event:
+            if row.room not in known:
+                known[row.room] = database.tenures(row.room, domain)
+            entered = (row.file, row.event["tenure"])
+            tenures = (it for it in known[row.room] if (it.file, it.id) == entered)
+            if (tenure := next(tenures, None)) is None:
+                continue
+            match absence(known[row.room], tenure, database.now(), database.patience):
+                case True:
+                    return None
+                case (float(start), float(end)):
+                    kept.append(replace(row, event=gap(start, end, reason=NOBODY)))
+        else:
+            kept.append(row)
+    return kept
 
 
 def _is_event(row: Recorded) -> bool:

@@ -10,11 +10,13 @@ from pathlib import Path
 from bridge.recording.recorded import Reader
 from bridge.settings.database_url import DatabaseUrl
 from bridge.settings.table import Configuration
+from bridge.store.clock import steady
 from bridge.store.database import Happened, Observer, TracedXml
 from bridge.store.location import default_path, put_aside
-from bridge.store.opening import Place, Team, open_recorder_store
+from bridge.store.opening import Place, Team, open_file, team_file
 from bridge.store.recorder import Recorder
 from bridge.store.retention import Retention
+from bridge.store.shipping import Shipper
 from bridge.store.writer import Entered, Left
 from bridge.xmpp.link.stanzas import xml_of
 from bridge.xmpp.link.trace import TracedStanza
@@ -43,7 +45,7 @@ def store_path(
     default = default_path(environ, home)
     usual = making or (configuration.candidates and os.path.lexists(default))
     if isinstance(store := configuration.store, DatabaseUrl):
-        return Team(store, default.with_name("spool.db"), configuration.store_mb)
+        return Team(store, team_file(default.parent), configuration.store_mb)
     return store or (default if usual else None)
 
 
@@ -55,25 +57,53 @@ class Recording:
         participant: Participant,
         place: Place,
         *,
-        stanzas: bool = False,
+        stanzas: bool | None = None,
         retention: Retention | None = None,
     ) -> None:
-        """Record the events from now on, and with `stanzas` the stanzas too."""
+        """Record the events from now on, and with `stanzas` the stanzas too.
+
+        If it is None, the stanzas stay on this machine: a team's store has none.
+        """
+        stanzas = isinstance(place, Path) if stanzas is None else stanzas
         self._participant = participant
         self._place = place
-        file = place.spool if isinstance(place, Team) else place
-        # The recorder that deletes old events makes the tables too.
-        open_ = partial(open_recorder_store, place, making=retention is not None)
-        self.recorder = Recorder(open_, partial(put_aside, file), retention)
+        file = place.file if isinstance(place, Team) else place
+        self._shipper: Shipper | None = None
+        self.recorder = Recorder(
+            partial(open_file, place),
+            partial(put_aside, file),
+            None if isinstance(place, Team) else retention,
+            self._committed,
+        )
+        if isinstance(place, Team):
+            self._shipper = Shipper(
+                place, self.recorder.refuse, stanzas=stanzas, retention=retention
+            )
         self._readers: dict[str, Reader] = {}
         self._observer: Observer | None = None
         self._inside: set[str] = set()
         """The rooms that we are in."""
         self._since: dict[str, float] = {}
-        """Since when, on the monotonic clock, we have seen everything in each room."""
+        """Since when, by the steady clock, we have seen everything in each room."""
         participant.listen(self._on_record)
         if stanzas:
             participant.trace.listen(self._on_stanza)
+
+    @property
+    def warnings(self) -> list[str]:
+        """What is wrong with the store, in sentences."""
+        shipping = [] if self._shipper is None else self._shipper.warnings
+        return self.recorder.warnings + shipping
+
+    def close(self) -> None:
+        """Write and ship the remaining items."""
+        self.recorder.close()
+        if self._shipper is not None:
+            self._shipper.close()
+
+    def _committed(self) -> None:
+        if self._shipper is not None:
+            self._shipper.wake()
 
     def reader(self, account: str) -> Reader:
         """Return the reader of the store for this account, a bare JID."""
@@ -87,7 +117,7 @@ class Recording:
         event = record.event
         match event:
             case events.OccupantJoined(self_=True) if record.room not in self._inside:
-                self._since[record.room] = time.monotonic()
+                self._since[record.room] = steady()
                 self._enter(record)
             case events.Connected(resumed=False):
                 self._since.clear()
@@ -121,14 +151,14 @@ class Recording:
     def _enter(self, record: Record) -> None:
         self._inside.add(record.room)
         # If the session was resumed (XEP-0198), the server has kept all stanzas for us.
-        since = self._since.setdefault(record.room, time.monotonic())
+        since = self._since.setdefault(record.room, steady())
         self.recorder.add(Entered(record.room, record.at, since))
 
     def _leave(self, room: str) -> None:
         """Note that we have left the room; if `room` is empty, that we have left all."""
         for name in [room] if room else [*self._inside]:
             self._inside.discard(name)
-            self.recorder.add(Left(name, time.time(), time.monotonic()))
+            self.recorder.add(Left(name, time.time(), steady()))
 
     def _happened(self, record: Record) -> Happened:
         event = record.event
@@ -136,7 +166,7 @@ class Recording:
         shared = public or isinstance(event, events.Shared)
         earlier = shared and (record.earlier or record.room not in self._inside)
         exact = events.encode(_seen_by_all(event) if shared else event)
-        return Happened(record.at, record.room, exact, shared, earlier, record.number)
+        return Happened(record.at, record.room, exact, shared, earlier, record.number, steady())
 
 
 def _seen_by_all(event: Event) -> Event:

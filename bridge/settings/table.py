@@ -281,8 +281,10 @@ class Configuration:
         who="ignored", meaning="days for which the recorder keeps what it recorded")
     store_mb = Variable("BRIDGE_STORE_MB", values.whole_number(STORE_SIZES), default="1024",
         who="ignored", meaning="MiB that the recorder keeps; what is oldest is deleted first")
-    store_stanzas = Variable("BRIDGE_STORE_STANZAS", values.switch, default="0", who="ignored",
-        meaning="`1` records the stanzas too, without their secrets")
+    store_stanzas = Variable[bool | None]("BRIDGE_STORE_STANZAS", values.switch, who="ignored",
+        meaning="whether the stanzas are recorded too, without their secrets: `0` never, `1` also "
+        "in a team's database; they take a quarter of the store at most",
+        example="0", otherwise="in a file of your own")
 
     env_path = Variable[str | None]("TIA_ENV_PATH", str, who="ignored",
         meaning="the `.env` file to use, for a bridge that an agent starts elsewhere; in the real "

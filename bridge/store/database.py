@@ -11,25 +11,24 @@ every id that any process could read before. So a reader who has read everything
 on from there, and misses nothing. No id is given twice, even if its event was deleted; some ids may
 never be given.
 
-*Time.* The time of an event comes from its observer's wall clock, to the millisecond. It does not
-give the order, since clocks differ, and are set. Leases use the monotonic clock of the process that
-reads them, and never a wall clock. If several machines share a database, the database translates
-the times of one process into the time of another. It does so in leases, and in the events that
-`page` returns to a query of shared events alone: with these, the observations of several bridges
-are compared.
+*Time.* Every event has two times. `at` is what its observer's wall clock showed, in milliseconds.
+`seen` is by a clock that all observers in the same store share, and that nobody sets. By it, events
+of different observers are compared, and tenures and leases have their times. Neither time gives the
+order.
 
 *Transactions.* A transaction is kept as a whole, or not at all. Writing transactions come one after
 the other: from the beginning of a transaction to its end, no other process changes the data that it
 reads. A process that only reads never waits.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import chain
 from sys import getsizeof
 from typing import Any, NamedTuple, Protocol
 
+from bridge.store.pairing import Alike, Key, Wanted
 from bridge.text import memory_of
 
 UNIT_BYTES = 2_000
@@ -37,10 +36,6 @@ UNIT_BYTES = 2_000
 
 ITEM_BYTES = 400
 """Bytes of memory that each event and stanza takes in addition to its texts."""
-
-
-AWAY = "away"
-"""The kind of the warning about a database that is away. That warning is already in the log."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +72,12 @@ class Happened(NamedTuple):
     """Whether the room sent it to us as we joined: its history, and the occupants already there."""
     number: int = 0
     """The number of the event in the journal of the run; 0 if it is in no journal."""
+    steady: float | None = None
+    """When it was observed, by `bridge.store.clock.steady`; None if `at` is all that is known."""
+    seen: float | None = None
+    """When it happened, by the clock that all observers share; None as long as it is not known."""
+    key: Key | None = None
+    """What all its observers have in common; None as long as it is not computed."""
 
 
 class TracedXml(NamedTuple):
@@ -116,17 +117,38 @@ class Recorded:
     shared: bool
     echoed: bool = False
     """Whether it is a message that a bridge sent, and the room's copy of it is recorded too."""
+    seen: float = 0.0
+    """When it happened, by the clock that all observers share."""
+    file: str = ""
+    """The name of the file into which its observer wrote it."""
+    row: int = 0
+    """The id of the event in that file."""
 
 
 class Lease(NamedTuple):
-    """Which run writes the shared events of a room."""
+    """Which run writes the shared events of a room at once."""
 
     run: str
     """The run that holds the lease; empty once the lease was given up."""
     beat: float
-    """When the lease was last renewed or given up, in seconds of our monotonic clock."""
-    seen_until: float
-    """The time up to which the room was recorded, in seconds since the epoch."""
+    """When the lease was last renewed or given up."""
+
+
+class Tenure(NamedTuple):
+    """The time that a run was in a room, with everything that it saw up to `until` in the store."""
+
+    id: int
+    run: str
+    since: float
+    until: float
+    since_at: float
+    """The same moment as `since` by the wall clock of the run, in seconds since the epoch."""
+    until_at: float
+    """The same for `until`."""
+    ended: bool
+    """Whether the run left the room; else it may be there still, or was killed."""
+    file: str = ""
+    """The name of the file in which the tenure has this id."""
 
 
 @dataclass(frozen=True)
@@ -150,8 +172,6 @@ class Query:
     """A text that the exact form contains anywhere, in upper or lower case."""
     stanzas: bool = False
     """Whether to read stanzas in place of events; each comes as an event of the kind `stanza`."""
-    shared: bool = False
-    """Whether to read only shared events."""
 
 
 class Holding(NamedTuple):
@@ -206,51 +226,19 @@ class Span(NamedTuple):
     """The id of the last of the events."""
 
 
-class RecorderDatabase(Protocol):
-    """The target of a recorder's writes: an open store, or for the time being its spool.
+class Readable(Protocol):
+    """Where recorded events are read; one thread uses it. Methods may raise `StoreError`."""
 
-    One thread uses it. Every method may raise `bridge.store.errors.StoreError`. `take` and the
-    methods that begin with `append` are called inside of `transaction`.
-    """
+    patience: float
+    """A tenure that has not been extended for so many seconds has ended."""
+    unreadable: set[int]
+    """The ids of the damaged rows that `page` has left out so far."""
 
-    warnings: dict[str, str]
-    """What is wrong with the store: a sentence for each kind of trouble."""
-    now: Callable[[], float]
-    """Returns the time by which we judge leases, in seconds of our monotonic clock. We read it
-    after we have locked the store, since others renew their leases while we wait."""
+    def now(self) -> float:
+        """Return the time by the clock that all observers in this store share."""
 
-    @property
-    def deletable(self) -> "Database | None":
-        """The database, if this process may delete events from it now; else None."""
-
-    @property
-    def waiting(self) -> int:
-        """How many events and stanzas wait in the spool, and will follow to the database."""
-
-    def transaction(self) -> AbstractContextManager[None]:
-        """Open a transaction; it is kept when the block ends, and undone if the block raises.
-
-        Raises `BusyStoreError` if another process writes for too long, or if the caller has to
-        repeat the transaction.
-        """
-
-    def append(self, observer: Observer, happened: Sequence[Happened]) -> None:
-        """Add events, in this order, except shared ones whose stanza id the room already has."""
-
-    def append_stanzas(self, observer: Observer, stanzas: Sequence[TracedXml]) -> None:
-        """Add stanzas, in this order."""
-
-    def lease(self, room: str, domain: str) -> Lease | None:
-        """Return the lease of the room for accounts of this domain; None if none can be read."""
-
-    def take(self, room: str, domain: str, lease: Lease) -> None:
-        """Write the lease of the room, whichever run holds it now."""
-
-    def has(self, room: str, domain: str, stanza_id: str) -> bool:
-        """Whether there is a shared event of the room with this stanza id."""
-
-    def newest(self) -> int:
-        """Return the highest id that an event has or had; 0 if there was none."""
+    def tenures(self, room: str, domain: str) -> list[Tenure]:
+        """Return who was in the room when, for accounts of this domain."""
 
     def page(
         self, query: Query, *, after: int, until: int, limit: int, backward: bool = False
@@ -262,24 +250,36 @@ class RecorderDatabase(Protocol):
         event up to `until`, and there may be more matches up to the returned id.
         """
 
-    def is_current(self) -> bool:
-        """Whether the store at this place is still the one that we opened."""
-
-    def cut(self) -> None:
-        """Make a call fail that waits for a server. Another thread than the call's asks for it."""
-
-    def close(self) -> None:
-        """Close the store."""
-
-
-class Database(RecorderDatabase, Protocol):
-    """An open store. `delete` and `set_ageing` are called inside of `transaction`."""
-
-    unreadable: set[int]
-    """The ids of the damaged rows that `page` has left out so far."""
-
     def span(self, query: Query) -> Span:
         """Return the range of the ids that the events of the query's rooms and time have."""
+
+    def alike(
+        self, room: str, domain: str, run: str, wanted: Sequence[Wanted]
+    ) -> list[list[Alike]]:
+        """Return for each wanted event of this run the shared rows of other runs that it may be."""
+
+
+class Database(Readable, Protocol):
+    """An open store. `delete` and `set_ageing` are called inside of `transaction`."""
+
+    warnings: dict[str, str]
+    """What is wrong with the store: a sentence for each kind of trouble."""
+
+    def transaction(self) -> AbstractContextManager[None]:
+        """Open a transaction; it is kept when the block ends, and undone if the block raises.
+
+        Raises `BusyStoreError` if another process writes for too long, or if the caller has to
+        repeat the transaction.
+        """
+
+    def append(self, observer: Observer, happened: Sequence[Happened]) -> object:
+        """Add events, in this order."""
+
+    def append_stanzas(self, observer: Observer, stanzas: Sequence[TracedXml]) -> object:
+        """Add stanzas, in this order."""
+
+    def newest(self) -> int:
+        """Return the highest id that an event has or had; 0 if there was none."""
 
     def latest(self) -> float:
         """Return the time of the newest event; minus infinity if there is none."""
@@ -300,8 +300,14 @@ class Database(RecorderDatabase, Protocol):
     def shrink(self) -> None:
         """Give some of the space of deleted events back to the system."""
 
+    def checkpoint(self) -> None:
+        """Give the rest of it back, outside of a transaction."""
+
     def ageing(self) -> Ageing:
         """Return the last value that `set_ageing` wrote."""
 
     def set_ageing(self, ageing: Ageing) -> None:
         """Write `ageing` to the store, for this process and later ones."""
+
+    def close(self) -> None:
+        """Close the store."""

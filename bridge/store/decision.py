@@ -1,29 +1,37 @@
 """Decides what a bridge writes if several bridges may record a room in one store. Pure.
 
-The times called `now`, `noticed`, `beat`, `since` and `until` are seconds of one clock, which only
-goes forward. The times called `at` are seconds since the epoch.
+All times are seconds of one clock, which only goes forward, unless a field says otherwise.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
-from bridge.store.database import Lease
-from bridge.store.pairing import Observed
+from bridge.store.database import Happened, Lease, Tenure
 
-LEASE_SECONDS = 6.0
-"""Without renewal, a lease holds for so many seconds. Other bridges read it at intervals, and one
-of them takes over within 10 s."""
+LEASE_SECONDS = 4.0
+"""Without renewal, a lease holds for so many seconds, and a tenure counts as going on."""
 
-HANDOVER_SECONDS = 2.0
-"""When a lease is given up, bridges that were in the room with its holder may take it first, for so
-many seconds."""
+NEWCOMER_SECONDS = 4.0
+"""When a lease has ended, a bridge that came later leaves it for so many seconds to a bridge that
+was in the room."""
 
-PATIENCE_SECONDS = 10.0
-"""The lease's holder has so many seconds to write an event after we observed it."""
+GRACE_SECONDS = 0.4
+"""A bridge without the lease leaves an event for so many seconds to the lease's holder. With two
+pauses between transactions, a bridge that is killed loses less than the last second."""
 
-SKEW_SECONDS = 1.0
-"""The holder may observe an event so many seconds later than us. When we leave the room, this takes
-the place of `PATIENCE_SECONDS`."""
+
+class Observed(NamedTuple):
+    """A shared event that we observed."""
+
+    happened: Happened
+    noticed: float
+    """When we observed it."""
+    stored: bool = False
+    """Whether the store is known to have it."""
+    number: float = 0
+    """The number of the event among all items that the writer got."""
+    weight: int = 0
+    """See `weight` of `database`."""
 
 
 class Stay(NamedTuple):
@@ -32,88 +40,104 @@ class Stay(NamedTuple):
     run: str
     """The run of the bridge."""
     since: float
-    """The bridge has received all events of the room since this time, on the clock of `now`."""
+    """The bridge has received all events of the room since this time."""
     until: float
-    """The bridge knows all events of the room up to this time, on the same clock."""
-    at: float
-    """The same moment as `until`, in seconds since the epoch."""
-    more: bool = False
-    """Whether another transaction follows at once, with events from before `until`."""
-    left: bool = False
+    """The bridge knows all events of the room up to this time."""
+    ends: bool = False
     """Whether the bridge left the room at the moment `until`."""
+    hurries: bool = False
+    """Whether somebody waits until everything is in the store."""
 
 
 class Decision(NamedTuple):
     """What a bridge writes of a room."""
 
-    shared: Sequence[Observed] = ()
-    """Events that it writes as seen by all in the room."""
-    own: Sequence[Observed] = ()
-    """Events that it writes as seen by itself alone."""
-    kept: Sequence[Observed] = ()
-    """Events that it keeps in memory, and decides on later."""
-    lease: Lease | None = None
-    """The lease that it writes and holds; None if it leaves the lease as it is."""
-    unseen_from: float | None = None
-    """Before we came, no bridge recorded the room since this time, in seconds since the epoch. None
-    if bridges recorded it all the time, or never before."""
-    earlier: bool | None = None
-    """Whether to write what the room sent about the time before we came; None if not known yet."""
+    written: Sequence[Observed]
+    """Events that it writes."""
+    kept: Sequence[Observed]
+    """Events that it keeps in memory for less than a second, and decides on again."""
+    lease: Lease | None
+    """The lease that it writes; None if it leaves the lease as it is."""
+    until: float
+    """The store has everything that the bridge saw in the room up to this time."""
+    earlier: bool | None
+    """Whether to write who was in the room as we came, since no bridge saw them come; None if not
+    known yet."""
 
 
 def decide(
-    lease: Lease | None, stay: Stay, now: float, events: Sequence[Observed], earlier: bool | None
+    lease: Lease | None, others: Iterable[Tenure], stay: Stay, events: Sequence[Observed]
 ) -> Decision:
     """Return what a bridge writes of a room that it is in, or that it has just left.
 
-    `events` are the shared events of its stay that are not in the store. `earlier` is the value in
-    the previous decision, and None at first.
+    `others` are the tenures of other runs, `events` the shared events of the stay that are not
+    written yet. An event is dropped only if the store has it.
 
-    A lease is *live* for `LEASE_SECONDS` after it was renewed, and for `HANDOVER_SECONDS` after it
-    was given up. We were in the room *together* with its holder if the lease was renewed or given
-    up after we had come.
+    The holder of the lease writes at once; any other bridge after `GRACE_SECONDS`, so that mostly
+    the holder's copy is in the store by then. A bridge may take a lease
 
-    | lease                     | together | we leave | events  | lease   | before we came       |
-    |---------------------------|----------|----------|---------|---------|----------------------|
-    | there is none             |          |          | shared  | taken   | written              |
-    | another's, live           | yes      |          | overdue | left    | not written          |
-    | another's, live           | no       |          | overdue | left    | as decided           |
-    | given up or ours, live    | no       | no       | kept    | left    | as decided           |
-    | given up or ours, live    | no       | yes      | shared  | taken   | written, after a gap |
-    | given up or ours, live    | yes      |          | shared  | taken   | not written          |
-    | not live, whosever it was | yes      |          | shared  | taken   | not written          |
-    | not live, whosever it was | no       |          | shared  | taken   | written, after a gap |
+    - that it holds already, or if there never was a lease,
+    - that has ended, if the bridge was in the room when the lease was last renewed,
+    - that has ended, if the bridge has been in the room for `NEWCOMER_SECONDS`.
 
-    When we take a lease again, the decision about the time before we came does not change.
-
-    We write *overdue* events as our own: the holder should have written them by now, so it did not
-    see them, or saw them with other fields. We keep the other events.
-
-    If a live lease was given up, we leave it to a bridge that was in the room together with its
-    former holder, since that bridge has missed less than we have. We renew our own lease by taking
-    it, but not before the last of several transactions: a renewal says that everything up to that
-    time is written. When a bridge leaves, it gives its lease up.
+    A lease ends `LEASE_SECONDS` after it was renewed, or when its holder gives it up.
     """
-    together = live = False
-    if lease is not None:
-        together = stay.since <= lease.beat <= now
-        live = 0 <= now - lease.beat <= (LEASE_SECONDS if lease.run else HANDOVER_SECONDS)
-        if live and lease.run not in {"", stay.run}:
-            due = lease.beat - (SKEW_SECONDS if stay.left else PATIENCE_SECONDS)
-            return Decision(
-                own=[event for event in events if event.mark.noticed < due],
-                kept=[event for event in events if event.mark.noticed >= due],
-                earlier=False if together else earlier,
-            )
-        if live and not (together or stay.left):
-            return Decision(kept=events, earlier=earlier)
-    taken = Lease("" if stay.left else stay.run, stay.until, stay.at)
-    if lease is not None and lease.run == stay.run and stay.more:
-        taken = lease
-    unseen = lease is not None and not together and earlier is None
+    holds = lease is None or lease.run == stay.run
+    if lease is not None and not holds:
+        ended = not lease.run or not 0 <= stay.until - lease.beat <= LEASE_SECONDS
+        was_there = stay.since <= lease.beat <= stay.until
+        holds = ended and (was_there or stay.until - stay.since >= NEWCOMER_SECONDS)
+    at_once = holds or stay.ends or stay.hurries
+    missing = [event for event in events if not event.stored]
+    kept = [
+        event for event in missing if not at_once and stay.until - event.noticed < GRACE_SECONDS
+    ]
     return Decision(
-        shared=events,
-        lease=taken,
-        unseen_from=lease.seen_until if lease is not None and unseen else None,
-        earlier=not together if earlier is None else earlier,
+        written=[event for event in missing if event not in kept] if kept else missing,
+        kept=kept,
+        lease=Lease("" if stay.ends else stay.run, stay.until) if holds else None,
+        until=min([stay.until, *(event.noticed for event in kept)]),
+        earlier=_writes_earlier(others, stay),
     )
+
+
+def _writes_earlier(others: Iterable[Tenure], stay: Stay) -> bool | None:
+    """Return whether no other bridge was in the room when we came; None if not known yet."""
+    before = [tenure for tenure in others if tenure.since <= stay.since]
+    if any(tenure.until >= stay.since for tenure in before):
+        return False
+    if any(is_open(tenure, stay.until) for tenure in before):
+        if stay.ends:
+            return False
+        return None if stay.until - stay.since < NEWCOMER_SECONDS else True
+    return True
+
+
+def is_open(tenure: Tenure, now: float, patience: float = LEASE_SECONDS) -> bool:
+    """Whether a bridge may be in the room still, although its last word is from before `now`."""
+    return not tenure.ended and 0 <= now - tenure.until <= patience
+
+
+class Absence(NamedTuple):
+    """A time when no bridge was in a room, in seconds since the epoch."""
+
+    start: float
+    end: float
+
+
+def absence(
+    tenures: Collection[Tenure], entered: Tenure, now: float, patience: float = LEASE_SECONDS
+) -> Absence | bool | None:
+    """Return the time without a bridge that ended when `entered` began; None if there was none.
+
+    `tenures` are all of the room, from all files at hand. The result is True if it is not known
+    yet, since another bridge may be in the room and has not said so for some seconds.
+    """
+    begun = (entered.since, entered.file, entered.id)
+    before = [tenure for tenure in tenures if (tenure.since, tenure.file, tenure.id) < begun]
+    last = max(before, key=lambda tenure: tenure.until, default=None)
+    if last is None or last.until >= entered.since:
+        return None
+    if any(is_open(tenure, now, patience) for tenure in before):
+        return True
+    return Absence(last.until_at, entered.since_at)

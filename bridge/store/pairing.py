@@ -1,90 +1,100 @@
 """Finds out which events of different bridges are the same event. Pure."""
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Collection, Mapping, Sequence
+from hashlib import blake2b
 from typing import Any, NamedTuple
-
-from bridge.store.database import Happened, Recorded
-from bridge.text import seconds_of
 
 SAME_SECONDS = 30.0
 """Two bridges observed the same event if all fields except VARYING ones are equal, and the times
 differ by at most this number of seconds."""
 
+SKEW_SECONDS = 1.0
+"""Two bridges in a room receive an event at most so many seconds apart."""
+
 # fmt: off
 VARYING = frozenset({
     "author", "changed", "codes", "delayedFrom", "formerAffiliation", "formerPayload", "formerRole",
     "jid", "meaning", "occupantId", "payload", "reflection", "reflects", "self", "source",
-    "stampedAt", "stampedBy",
+    "stampedAt", "stampedBy", "stanzaId",
 })
 # fmt: on
 """The fields of a shared event that may differ between observers. The room shows more to a
 moderator, sends some codes to one occupant only, and sends newcomers as history what others have
 seen live. Changes within seconds are folded, and the time at which the folding begins depends on
-the observer."""
+the observer. Stanza ids are compared apart from the other fields."""
+
+_WITH_CODES = VARYING - {"codes"}
+"""An event without a sender, such as a changed configuration, has the same codes for all."""
+
+_encode = json.JSONEncoder(separators=(",", ":"), sort_keys=True, default=str).encode
 
 
-class Mark(NamedTuple):
-    """Identifies an event: all observers' marks of the event have equal keys and similar times."""
+class Key(NamedTuple):
+    """What all observers of an event have in common: hashes, the same in every process."""
 
-    key: int
-    """Equal for all bridges that observed the event: a hash of its stanza id, or of its fields."""
-    at: float
-    """When it happened, in seconds since the epoch; 0 if the event has a stanza id, which
-    suffices."""
-    noticed: float = 0.0
-    """When we observed it or read it in the store, in seconds of the monotonic clock."""
+    content: int
+    """A hash of its fields, except those that vary."""
+    stanza: int | None
+    """A hash of its stanza id (XEP-0359); None if it has none."""
 
 
-class Observed(NamedTuple):
-    """A shared event that we observed."""
+class Wanted(NamedTuple):
+    """An observed event that is looked for in a store."""
 
-    mark: Mark
-    happened: Happened
-    number: float = 0
-    """The number of the event among all items that the writer got."""
-    weight: int = 0
-    """See `weight` of `database`; 0 if the event waits for nothing."""
+    key: Key
+    seen: float
+    """When it happened, in seconds, by the clock that all observers share."""
+    since: float
+    """No other observer saw it before this time, in seconds of the same clock."""
+    ours: bool = False
+    """Whether a row of the same run may be the event: the room repeated it as history."""
+    row: int = 0
+    """The row that the event already has in a file; 0 if it has none."""
 
 
-def mark_of(event: Mapping[str, Any], at: float, noticed: float = 0.0) -> Mark:
-    """Return the mark of an event, which may come from the store with values of any type."""
-    if "stanzaId" in event:
-        return Mark(hash(("", str(event["stanzaId"]))), 0.0, noticed)
-    # An event without a sender, such as a changed configuration, has the same codes for all.
-    varying = VARYING if "sender" in event else VARYING - {"codes"}
+class Alike(NamedTuple):
+    """A row that may be a wanted event."""
+
+    id: int
+    seen: float
+    stanza: int | None
+    copied: bool = False
+    """Whether it is the same row, out of a copy of the same file."""
+
+
+def key_of(event: Mapping[str, Any]) -> Key:
+    """Return the key of an event, which may come from the store with values of any type."""
+    varying = VARYING if "sender" in event else _WITH_CODES
     if event.get("kind") == "message":  # a message may consist of its payload
         varying -= {"payload"}
-    said = sorted((name, str(value)) for name, value in event.items() if name not in varying)
-    return Mark(hash((*said,)), seconds_of(str(event.get("delayedFrom", ""))) or at, noticed)
+    said = {name: value for name, value in event.items() if name not in varying}
+    stanza = event.get("stanzaId")
+    return Key(_hash(_encode(said)), None if stanza is None else _hash(str(stanza)))
 
 
-def unpaired(ours: list[Observed], theirs: list[Mark]) -> tuple[list[Observed], list[Mark]]:
-    """Return the events that are only in `ours`, and the marks that are only in `theirs`.
+def _hash(text: str) -> int:
+    digest = blake2b(text.encode(errors="replace"), digest_size=8).digest()
+    return int.from_bytes(digest, "big", signed=True)
 
-    Each event is paired with at most one mark, so two equal messages stay two.
+
+def same(wanted: Wanted, rows: Sequence[Alike], taken: Collection[int]) -> Alike | None:
+    """Return the row that is the wanted event; None if no row is.
+
+    `rows` have the room and either the stanza id or the content of the wanted event. Where both
+    have a stanza id, these decide. Otherwise the times decide, and a row is one event only: the
+    rows with an id in `taken` are already the rows of other events that the observer saw.
     """
-    by_key = defaultdict[int, list[Mark]](list)
-    for mark in theirs:
-        by_key[mark.key].append(mark)
-    only_ours = []
-    for event in ours:
-        alike = by_key.get(event.mark.key, [])
-        near = (mark for mark in alike if abs(mark.at - event.mark.at) <= SAME_SECONDS)
-        if (same := next(near, None)) is None:
-            only_ours.append(event)
-        else:
-            alike.remove(same)
-    return only_ours, [mark for alike in by_key.values() for mark in alike]
-
-
-def unrecorded(observed: Iterable[Happened], recorded: Iterable[Recorded]) -> set[int]:
-    """Return the numbers of the observed events without a recorded copy for the room."""
-
-    def mark(event: Happened | Recorded) -> Mark:
-        key, at, _ = mark_of(event.event, event.at)
-        return Mark(hash((event.room, key)), at)
-
-    theirs = sorted(map(mark, recorded), key=lambda mark: mark.at)
-    missing, _ = unpaired([Observed(mark(event), event) for event in observed], theirs)
-    return {event.happened.number for event in missing}
+    stanza = wanted.key.stanza
+    named = [row for row in rows if stanza is not None and row.stanza == stanza]
+    if first := [row for row in rows if row.copied] or named:
+        return min(first)
+    start = max(wanted.since - SKEW_SECONDS, wanted.seen - SAME_SECONDS)
+    near = [
+        (abs(row.seen - wanted.seen), row)
+        for row in rows
+        if (stanza is None or row.stanza is None)
+        and row.id not in taken
+        and start <= row.seen <= wanted.seen + SAME_SECONDS
+    ]
+    return min(near)[1] if near else None

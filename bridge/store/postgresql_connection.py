@@ -11,6 +11,8 @@ import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from math import inf
+from time import monotonic
 from typing import Any
 
 import psycopg
@@ -34,21 +36,33 @@ CONNECT_SECONDS = 5
 STATEMENT_SECONDS = 10.0
 """How long one statement may take; then the connection is cut."""
 
+LOOKS = 10
+"""The watchdog of a connection looks so often in `STATEMENT_SECONDS` whether to cut it."""
+
 LOCK_SECONDS = 2
 """How long a transaction waits for the lock."""
 
 MAX_MESSAGE = 300
 """We show at most so many characters of a server's error."""
 
+MAX_ID = 10**17
+"""No store reaches this id. Rows with a higher one are somebody's mischief, and are passed over."""
+
+NEWEST = f"""
+SELECT greatest(CASE WHEN newest <= {MAX_ID} THEN newest ELSE 0 END,
+  (SELECT max(id) FROM entries WHERE id <= {MAX_ID})) AS event,
+  greatest(CASE WHEN newest_stanza <= {MAX_ID} THEN newest_stanza ELSE 0 END,
+  (SELECT max(id) FROM traffic WHERE id <= {MAX_ID})) AS stanza FROM store
+"""
+"""Finds the highest ids of events and stanzas."""
+
 BEGIN = f"""
 BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = '{LOCK_SECONDS}s';
 SET LOCAL idle_in_transaction_session_timeout = '{STATEMENT_SECONDS:.0f}s';
-SELECT greatest(newest, (SELECT max(id) FROM events)),
-  greatest(newest_stanza, (SELECT max(id) FROM stanzas)) FROM store FOR UPDATE;
-SELECT extract(epoch FROM clock_timestamp())::float8
+SELECT id FROM store FOR UPDATE; {NEWEST}
 """
-"""Locks the store and then reads the clock, in one exchange. If a bridge dies holding the lock, the
-session timeout frees it."""
+"""Locks the store, in one exchange. If a bridge dies holding the lock, the session timeout frees
+it."""
 
 REPEATED = frozenset({"40001", "40P01", "55P03", "23505"})
 """Another bridge was faster: serialization failure, deadlock, no lock, made at the same time."""
@@ -77,10 +91,13 @@ class DatabaseConnection:
     def __init__(self, url: DatabaseUrl) -> None:
         self._url = url
         self._is_cut = False
+        self._deadline = inf
+        self._ended = threading.Event()
         with translated(url):
             self._connection = psycopg.connect(
                 conninfo(url), autocommit=True, prepare_threshold=None
             )
+        threading.Thread(target=self._watch, name="watchdog", daemon=True).start()
 
     def all(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
         """Return the rows that a statement returns."""
@@ -98,19 +115,16 @@ class DatabaseConnection:
                 return row
         raise NotOurStoreError(f"{self._url} has other tables than a store; {ELSEWHERE}")
 
-    def begin(self) -> tuple[int, int, float]:
-        """Open a transaction and lock the store.
-
-        Returns the highest ids of events and stanzas, and the time by the clock of the database.
-        """
+    def begin(self) -> tuple[int, int]:
+        """Open a transaction and lock the store; return the highest ids of events and stanzas."""
         with self._guarded():
             began = self._connection.execute(BEGIN)
             for _ in range(3):  # the first three statements return nothing
                 began.nextset()
+            self._only(began.fetchall())
+            began.nextset()  # read once the lock is held
             newest, newest_stanza = self._only(began.fetchall())
-            began.nextset()
-            (now,) = self._only(began.fetchall())
-        return newest, newest_stanza, now
+        return newest, newest_stanza
 
     def commit(self) -> None:
         """End the transaction.
@@ -132,18 +146,17 @@ class DatabaseConnection:
 
     def close(self) -> None:
         """Close the connection."""
+        self._ended.set()
         with suppress(psycopg.Error):
             self._connection.close()
 
     @contextmanager
     def _guarded(self) -> Iterator[None]:
-        """Cut the connection if it hangs.
+        """Have the connection cut if the server does not answer in time.
 
         If a server is stopped, or a network swallows everything, nothing raises an error.
         """
-        timer = threading.Timer(STATEMENT_SECONDS, self.cut)
-        timer.daemon = True
-        timer.start()
+        self._deadline = monotonic() + STATEMENT_SECONDS
         try:
             with translated(self._url):
                 yield
@@ -152,7 +165,12 @@ class DatabaseConnection:
                 raise
             raise type(error)(f"{self._url} does not answer") from error
         finally:
-            timer.cancel()
+            self._deadline = inf
+
+    def _watch(self) -> None:
+        while not self._ended.wait(STATEMENT_SECONDS / LOOKS):
+            if monotonic() > self._deadline:
+                self.cut()
 
     def cut(self) -> None:
         """Have a statement fail that waits for the server; another thread may call this."""

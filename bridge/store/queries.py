@@ -16,15 +16,15 @@ from bridge.text import searchable
 _RECORDED = f"""
 SELECT events.id, events.at, jid, events.event, account, nickname, run, events.shared, CASE
   WHEN NOT events.shared AND {member("direction")} = 'out' THEN EXISTS (
-    SELECT 1 FROM events AS copy WHERE copy.room = events.room AND copy.kind = 'message'
+    SELECT 1 FROM entries AS copy WHERE copy.room = events.room AND copy.kind = 'message'
     AND copy.at BETWEEN events.at - 1000 AND events.at + 60000
     AND {member("direction", "copy")} = 'in'
     AND coalesce({member("reflects", "copy")}, {member("id", "copy")}) = {member("id")}
     AND {member("sender", "copy")} = {member("sender")}
     AND {member("from", "copy")} = {member("from")})
-  ELSE FALSE END
-FROM events NOT INDEXED LEFT JOIN rooms ON rooms.id = events.room
-LEFT JOIN observers ON observers.id = events.observer
+  ELSE FALSE END, events.seen
+FROM entries AS events NOT INDEXED LEFT JOIN places ON places.id = events.room
+LEFT JOIN runs ON runs.id = events.observer
 """
 
 # The text of an event is one of these fields. If it is `plain`, it has only ASCII characters, and
@@ -38,11 +38,11 @@ _STANZAS = """
 SELECT events.id, at, '', CASE typeof(direction) || typeof(connection) || typeof(xml)
   WHEN 'texttexttext' THEN json_object('kind', 'stanza', 'direction', direction,
   'bytes', length(CAST(xml AS BLOB)), 'connection', connection, 'xml', xml) END,
-  account, nickname, run, 0, 0
-FROM stanzas AS events LEFT JOIN observers ON observers.id = events.observer
+  account, nickname, run, 0, 0, at
+FROM traffic AS events LEFT JOIN runs ON runs.id = events.observer
 """
 
-_ASTRAY = "observer NOT IN (SELECT id FROM observers)"
+_ASTRAY = "observer NOT IN (SELECT id FROM runs)"
 """A condition for damaged rows, which refer to an observer that does not exist."""
 
 LATEST = 253_402_300_799_999
@@ -52,7 +52,7 @@ formatted."""
 DATED = f"at BETWEEN 0 AND {LATEST}"
 """A condition for rows whose time a bridge may have written."""
 
-_ROW = (int, int, str, str, str, str, str, int, int)
+_ROW = (int, int, str, str, str, str, str, int, int, int)
 """The types of the columns of `_RECORDED` and `_STANZAS`."""
 
 DELETED_BYTES = 10 << 20
@@ -62,30 +62,31 @@ row."""
 _encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 
 
-def matching(query: Query) -> tuple[str, list[object]]:
+def matching(query: Query, target: str) -> tuple[str, list[object]]:
     """Return the SQL that finds the rows that match, which `recorded` reads, and its values.
 
     It also finds damaged rows, which refer to an observer or a room that does not exist.
     """
-    within_, values = within(query)
+    within_, values = within(query, target)
     conditions, further = _conditions(query)
     select, astray = _STANZAS, _ASTRAY
     if not query.stanzas:
-        select, astray = _RECORDED, f"{_ASTRAY} OR room NOT IN (SELECT id FROM rooms)"
+        select, astray = _RECORDED, f"{_ASTRAY} OR room NOT IN (SELECT id FROM places)"
     return f"{select} WHERE ({within_} OR {astray}) AND {conditions}", [*values, *further]
 
 
-def within(query: Query) -> tuple[str, list[object]]:
+def within(query: Query, target: str) -> tuple[str, list[object]]:
     """Return the query's rooms and accounts as an SQL condition, with its values."""
-    by = f"observer IN (SELECT id FROM observers WHERE {among('account', query.connection_of)})"
+    accounts = among("account", query.connection_of)
+    by = f"observer IN (SELECT id FROM runs WHERE target = ? AND {accounts})"
     lost = "kind = 'gap'"  # without a room, it is about events of any room
     if query.stanzas:
-        return by, [*query.connection_of]
-    rooms = f"SELECT id FROM rooms WHERE domain = ? AND {among('jid', query.rooms)}"
-    none = "SELECT id FROM rooms WHERE domain = ? AND jid = ''"
+        return by, [target, *query.connection_of]
+    rooms = f"SELECT id FROM places WHERE target = ? AND domain = ? AND {among('jid', query.rooms)}"
+    none = "SELECT id FROM places WHERE target = ? AND domain = ? AND jid = ''"
     return (
         f"(room IN ({rooms}) OR (room IN ({none}) AND ({by} OR {lost})))",
-        [query.domain, *query.rooms, query.domain, *query.connection_of],
+        [target, query.domain, *query.rooms, target, query.domain, target, *query.connection_of],
     )
 
 
@@ -96,8 +97,6 @@ def _conditions(query: Query) -> tuple[str, list[object]]:
         if bound is not None:
             where.append(condition)
             values.append(round(bound * 1000))
-    if query.shared:
-        where.append("shared")
     if query.kinds is not None:
         where.append(among("kind", query.kinds))
         values += query.kinds
@@ -118,7 +117,7 @@ def among(name: str, wanted: Collection[str]) -> str:
 
 def table_of(query: Query) -> str:
     """Return the table that the query reads."""
-    return "stanzas" if query.stanzas else "events"
+    return "traffic" if query.stanzas else "entries"
 
 
 def rooms_of(query: Query) -> tuple[str, ...]:
@@ -142,23 +141,28 @@ def fitting(rows: Iterable[tuple[int, float]], most: Amount) -> tuple[list[int],
     return ids, total
 
 
-def readable(rows: Sequence[tuple[Any, ...]], database: Database) -> list[Recorded]:
+def readable(rows: Sequence[tuple[Any, ...]], database: Database, file: str) -> list[Recorded]:
     """Return the events in the rows. Unreadable rows are noted in the database."""
-    events = [event for row in rows if (event := recorded(row)) is not None]
+    events = [event for row in rows if (event := recorded(row, file)) is not None]
     if len(events) < len(rows):
         database.unreadable |= {row[0] for row in rows} - {event.id for event in events}
         database.warnings["damaged"] = left_out(len(database.unreadable))
     return events
 
 
-def recorded(row: tuple[Any, ...]) -> Recorded | None:
-    """Return the event in a row; None if no bridge can have written the row."""
-    if tuple(map(type, row)) == _ROW and 0 <= row[1] <= LATEST and row[7] in {0, 1}:
-        id_, at, room, exact, *by, shared, echoed = row
+def recorded(row: tuple[Any, ...], file: str) -> Recorded | None:
+    """Return the event in a row; None if no bridge can have written it.
+
+    The row may have two more columns: the file that it was shipped from, and its id there.
+    """
+    fields, origin = row[: len(_ROW)], row[len(_ROW) :] or (file, row[0])
+    if tuple(map(type, fields)) == _ROW and 0 <= row[1] <= LATEST and row[7] in {0, 1}:
+        id_, at, room, exact, *by, shared, echoed, seen = fields
         with suppress(ValueError, RecursionError):
             event, observer = json.loads(exact), Observer(*by)
             if type(event) is dict and type(event.get("kind")) is str and _is_flat(event):
-                return Recorded(id_, at / 1000, room, event, observer, bool(shared), bool(echoed))
+                flags = bool(shared), bool(echoed)
+                return Recorded(id_, at / 1000, room, event, observer, *flags, seen / 1000, *origin)
     return None
 
 

@@ -13,15 +13,17 @@ from concurrent.futures import Future
 from contextlib import suppress
 from math import inf
 
-from bridge.store.database import AWAY, Happened, RecorderDatabase, TracedXml, weight
+from bridge.store import moving
+from bridge.store.clock import steady
+from bridge.store.database import Happened, TracedXml, weight
 from bridge.store.errors import (
-    AwayStoreError,
     BrokenStoreError,
     BusyStoreError,
     ForbiddenStoreError,
     StoreError,
 )
 from bridge.store.retention import Clocks, Retention
+from bridge.store.sqlite import SqliteDatabase
 from bridge.store.writer import MAX_WAITING, Item, Moment, Writer, gap
 from bridge.text import one_line
 
@@ -37,17 +39,14 @@ RENEW_SECONDS = 1.5
 RETRY_SECONDS = 10.0
 """The pause between two attempts if a store fails, so that a full disk costs little time."""
 
-AWAY_SECONDS = 2.0
-"""The pause while a database is away and its spool is full."""
+GUARD_SECONDS = 10.0
+"""The pause between two looks at the modes of the store's files."""
 
 BUSY_SECONDS = 2.0
 """How long a store may be locked before we warn."""
 
 FLUSH_SECONDS = 1.0
 """How long a reader, or the end of the process, waits until the events so far are written."""
-
-NEVER_ASLEEP: int = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-"""The monotonic clock that goes on while the machine sleeps. On Linux this is `CLOCK_BOOTTIME`."""
 
 log = logging.getLogger(__name__)
 
@@ -57,16 +56,21 @@ class Recorder:
 
     def __init__(
         self,
-        open_: Callable[[], RecorderDatabase],
+        open_: Callable[[], SqliteDatabase],
         put_aside: Callable[[BrokenStoreError], object],
         retention: Retention | None = None,
+        committed: Callable[[], object] = lambda: None,
     ) -> None:
-        """`open_` opens the store, or a new one once `put_aside` has put a broken one aside."""
+        """`open_` opens the store, or a new one once `put_aside` has put a broken one aside.
+
+        `committed` is called after each transaction.
+        """
+        self._committed = committed
         self._open = open_
         self._put_aside = put_aside
         self._retention = retention
         self._writer = Writer()
-        self._database: RecorderDatabase | None = None
+        self._database: SqliteDatabase | None = None
         self._waiting: deque[Item] = deque()
         self._batch: list[Item] = []
         """Items taken out of `_waiting`, which stay here until their transaction is committed."""
@@ -82,7 +86,7 @@ class Recorder:
         self._flushes: deque[Future[None]] = deque()
         self._closing = self._forbidden = False
         self._failing_since: float | None = None
-        self._next_try = 0.0
+        self._next_try = self._next_guard = 0.0
         self.problem: str | None = None
         """Why the recorder writes nothing, in a sentence; None if it writes."""
         self._troubles: dict[str, str] = {}
@@ -139,12 +143,16 @@ class Recorder:
         """Write the remaining items and close the store; takes at most `FLUSH_SECONDS`."""
         self._closing = True
         self._wake()
-        self._thread.join(FLUSH_SECONDS / 2)
-        if (database := self._database) is not None and self._thread.is_alive():
-            database.cut()  # there may be a spool
-        self._thread.join(FLUSH_SECONDS / 2)
+        self._thread.join(FLUSH_SECONDS)
         if self._thread.is_alive() and (lost := len(self._batch) + len(self._waiting)):
             log.warning("The store did not answer; %d events and stanzas may be lost", lost)
+
+    def refuse(self, error: ForbiddenStoreError) -> None:
+        """Keep nothing any more: a team's database has refused us for good."""
+        self._forbidden, self._counted = True, self._lost
+        self._pending = self._pending or _numbers([*self._batch, *self._waiting])[:1]
+        self._waiting.clear()
+        self._fail(error, inf)
 
     def _wake(self) -> None:
         self._hurry.set()
@@ -153,16 +161,17 @@ class Recorder:
     def _run(self) -> None:
         closing = False
         while not closing:
-            self._news.wait(RENEW_SECONDS)
+            self._news.wait(COMMIT_SECONDS if self._writer.waits else RENEW_SECONDS)
             self._hurry.wait(COMMIT_SECONDS)
             self._news.clear()
             self._hurry.clear()
             closing = self._closing
             flushes = [self._flushes.popleft() for _ in range(len(self._flushes))]
             tried = not closing and time.monotonic() < self._next_try
-            for _ in range(1 + closing):  # at the end twice: a lost database has a spool
-                if not (tried or self._forbidden):
-                    tried = self._try(closing=closing)
+            if not (tried or self._forbidden):
+                self._try(closing=closing, hurries=bool(flushes))
+            if self._forbidden:
+                self._let_go()
             for flush in flushes:
                 if flush.set_running_or_notify_cancel():
                     flush.set_result(None)
@@ -171,8 +180,8 @@ class Recorder:
             why = self.problem or "The store was locked at the end"
             log.warning("%s; of what happened, %d events and stanzas were lost", why, lost)
 
-    def _try(self, *, closing: bool) -> bool:
-        """Write the waiting items; return whether they were written."""
+    def _try(self, *, closing: bool, hurries: bool) -> None:
+        """Write the waiting items."""
         try:
             if self._database is not None and not self._database.is_current():
                 log.warning("the file of the store was deleted or replaced; it is opened anew")
@@ -183,20 +192,12 @@ class Recorder:
                 # This comes before our first events: retention compares our clock with the times
                 # that other bridges wrote.
                 self._delete(self._database)
-            self._write(self._database, closing=closing)
+            if steady() >= self._next_guard:
+                self._next_guard = steady() + GUARD_SECONDS
+                self._note(self._database.guard())
+            self._write(self._database, closing=closing, hurries=hurries)
         except BusyStoreError as error:
             self._fail(error, 0.0)
-        except AwayStoreError as error:
-            # We do not open it anew: it knows the leases, and which transaction was perhaps
-            # written.
-            self._fail(error, AWAY_SECONDS)
-        except ForbiddenStoreError as error:
-            self._let_go()
-            self._forbidden, self._counted = True, self._lost
-            self._pending = _numbers([*self._batch, *self._waiting])[:1]
-            self._batch.clear()
-            self._waiting.clear()
-            self._fail(error, inf)
         except BrokenStoreError as error:
             self._let_go()
             try:
@@ -216,13 +217,11 @@ class Recorder:
             if self.problem is not None:
                 log.warning("what happens is recorded again")
             self.problem = self._failing_since = None
-            return True
-        return False
 
     def _note(self, warnings: dict[str, str]) -> None:
         """Note what the database found wrong with the store."""
         for kind, warning in warnings.items():
-            if kind != AWAY and self._troubles.get(kind) != warning:
+            if self._troubles.get(kind) != warning:
                 log.warning("%s", warning)
         # A new dictionary, since another thread may be reading the old one.
         self._troubles = self._troubles | warnings
@@ -237,10 +236,10 @@ class Recorder:
                 log.warning("%s", problem)
             self.problem = problem
 
-    def _write(self, database: RecorderDatabase, *, closing: bool) -> None:
+    def _write(self, database: SqliteDatabase, *, closing: bool, hurries: bool) -> None:
         more = True
         while more:
-            at, now = time.time(), time.monotonic()
+            at, now = time.time(), steady()
             weighs = sum(map(weight, self._batch))
             while self._waiting and weighs < BATCH:
                 weighs += weight(self._waiting[0])
@@ -253,18 +252,23 @@ class Recorder:
                 why = {"events": lost - self._counted, "reason": self.problem or "too much at once"}
                 event = gap(self._lost_since, self._lost_until, **why)
                 items.append(Happened(self._lost_until, "", event))
-            self._writer.write(database, items, Moment(at, now, more, closing and not more))
+            self._writer.write(
+                database, items, Moment(at, now, more, closing and not more, hurries)
+            )
             self._counted = self._counted if more else lost
             self._written += weighs
             self._pending = self._writer.pending
             self._batch.clear()
+            self._committed()
             self._note(database.warnings)
-            if self._delete(database) or database.waiting:
+            if database.has_former:
+                database.has_former = moving.move(database)
+            if self._delete(database):
                 self._news.set()
 
-    def _delete(self, database: RecorderDatabase) -> bool:
+    def _delete(self, database: SqliteDatabase) -> bool:
         """Delete a little, if this process does; return whether there is more."""
-        return self._retention is not None and self._retention.apply(database, _clocks())
+        return self._retention is not None and self._retention.apply(database, clocks())
 
     def _let_go(self) -> None:
         if self._database is not None:
@@ -277,5 +281,6 @@ def _numbers(items: Iterable[Item]) -> list[int]:
     return [item.number for item in items if isinstance(item, Happened) and item.number]
 
 
-def _clocks() -> Clocks:
-    return Clocks(time.time(), time.clock_gettime(NEVER_ASLEEP), time.monotonic())
+def clocks() -> Clocks:
+    """Return the times of the clocks that retention looks at."""
+    return Clocks(time.time(), steady(), time.monotonic())

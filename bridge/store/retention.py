@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from math import inf
 from typing import NamedTuple
 
-from bridge.store.database import Ageing, Amount, Database, Holding, RecorderDatabase
+from bridge.store.database import Ageing, Amount, Database, Holding
 from bridge.text import iso
 
 EXPIRE_SECONDS = 10.0
@@ -25,6 +25,12 @@ EXPIRE_SECONDS = 10.0
 
 EXPIRED_AT_ONCE = 2_000
 """Most events that one transaction deletes: twice as many as one adds."""
+
+CROWDED = 1.05
+"""A store that is so many times as large as it may be is looked at between two pauses, too."""
+
+STANZAS = 4
+"""Stanzas take at most this part of the store: a quarter."""
 
 JUMP_SECONDS = 60.0
 """If the wall clock deviates by more than this from a clock that is never set, it has jumped. NTP
@@ -71,13 +77,13 @@ class Retention:
         self._warned = False
         """Whether the log already says that the tenth of the store for this day is deleted."""
 
-    def apply(self, writing: RecorderDatabase, clocks: Clocks) -> bool:
+    def apply(self, database: Database, clocks: Clocks) -> bool:
         """Delete some events, if we may and it is time; return whether there is more to delete."""
-        if clocks.running < self._due or writing.deletable is None:
+        if clocks.running < self._due and database.size() <= CROWDED * self._bytes:
             return False
-        with writing.transaction():
-            if (database := writing.deletable) is None:  # it was lost just now
-                return False
+        if database.size() > self._bytes:
+            database.checkpoint()
+        with database.transaction():
             more = self._expire(database, clocks) or self._evict(database)
             database.shrink()
         self._last = clocks
@@ -160,10 +166,14 @@ def _delete(
 def surplus_of(holdings: Sequence[Holding], size: int, most: int) -> tuple[Holding, float] | None:
     """Return the holding that has to shrink, and by how many bytes; None if none has to.
 
-    Nothing is deleted unless `size` is over `most`. Each room keeps an equal share of `most`, as in
+    Stanzas take a quarter of `most`, whatever else there is. Otherwise nothing is deleted unless
+    `size` is over `most`. Each room keeps an equal share of `most`, as in
     the journal; connections and stanzas have no share. The result is the holding that exceeds its
     share most.
     """
+    stanzas = next((holding for holding in holdings if not holding.id), None)
+    if stanzas is not None and stanzas.bytes > most / STANZAS:
+        return stanzas, stanzas.bytes - most / STANZAS
     held = sum(holding.bytes for holding in holdings)
     kept = held * most / size  # `size` also has indexes, and the free space in pages
     share = kept / max(1, sum(1 for holding in holdings if holding.name))

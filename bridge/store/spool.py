@@ -1,131 +1,83 @@
-"""A file that keeps events while a team's database is away, until the database has them.
-
-`bridge.store.sqlite` makes the file, with a table of its own for batches. A batch is what one
-transaction would have written. All bridges of a user share the file, whatever their databases are.
-"""
+"""Ships what a bridge of the former version left in a spool while a team's database was away."""
 
 import json
 import logging
-from contextlib import suppress
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 from bridge.store.database import Happened, Observer, TracedXml
-from bridge.store.errors import FullStoreError
-from bridge.store.sqlite import SqliteDatabase
+from bridge.store.errors import BusyStoreError, NotOurStoreError
+from bridge.store.location import exists
+from bridge.store.pairing import key_of
+from bridge.store.tables import APPLICATION_ID
+from bridge.store.team import Shipped, TeamDatabase
 
-TABLE = """
-CREATE TABLE IF NOT EXISTS batches (
-  id INTEGER PRIMARY KEY AUTOINCREMENT, target TEXT NOT NULL, run TEXT NOT NULL,
-  number INTEGER NOT NULL, events INTEGER NOT NULL, parts TEXT NOT NULL)
-"""
-INDEX = "CREATE INDEX IF NOT EXISTS batches_target ON batches (target, id, events)"
-"""`target` is the name of the database, `events` how many events and stanzas a batch has."""
+SPOOL = "spool.db"
+"""The file that all bridges of a user shared, whatever their databases were."""
 
 log = logging.getLogger(__name__)
 
 
-class Addition(NamedTuple):
-    """The items of one observer that a transaction adds."""
+def follow(
+    path: Path,
+    target: str,
+    database: TeamDatabase,
+    ship: Callable[[list[Shipped]], None],
+) -> None:
+    """Ship each batch in the spool for the database `target` once; raises `StoreError`.
 
-    observer: Observer
-    happened: list[Happened]
-    stanzas: list[TracedXml]
-
-
-class SpooledBatch(NamedTuple):
-    """What one transaction of a run adds. Run and number tell whether the database has it."""
-
-    run: str
-    number: int
-    parts: list[Addition]
-    id: int = 0
-
-    @property
-    def events(self) -> int:
-        """How many events and stanzas it has."""
-        return sum(len(part.happened) + len(part.stanzas) for part in self.parts)
-
-
-class Spool:
-    """The batches that wait for one database; one thread uses it. Methods raise `StoreError`."""
-
-    def __init__(self, path: Path, megabytes: int, target: str) -> None:
-        self.path = path
-        self._bytes = megabytes << 20
-        self._target = target
-        self._file: SqliteDatabase | None = None
-
-    def add(self, batch: SpooledBatch) -> None:
-        """Keep a batch; raises `FullStoreError` if there is no more space for it."""
-        file = self._opened()
-        parts = [(tuple(vars(part.observer).values()), *part[1:]) for part in batch.parts]
-        if file.size() >= self._bytes:
-            raise FullStoreError(f"{str(self.path)!r} is full, and the database is away")
-        with file.transaction():
-            file.all(
-                "INSERT INTO batches (target, run, number, events, parts) VALUES (?, ?, ?, ?, ?)",
-                (self._target, batch.run, batch.number, batch.events, json.dumps(parts)),
-            )
-
-    def first(self) -> SpooledBatch | None:
-        """Return the batch that has waited longest; None if none waits."""
-        if self._file is None and not self.path.exists():
-            return None
-        rows = self._opened().all(
-            "SELECT run, number, parts, id, events FROM batches WHERE target = ? "
-            "ORDER BY id LIMIT 1",
-            (self._target,),
-        )
-        for run, number, text, id_, events in rows:
-            if (parts := _parts(text)) is None:
-                log.warning(
-                    "a batch in %s is damaged: %d events and stanzas are lost", self.path, events
-                )
-            return SpooledBatch(run, number, parts or [], id_)
-        return None
-
-    def remove(self, batch: SpooledBatch) -> None:
-        """Drop a batch that the database has."""
-        file = self._opened()
-        with file.transaction():
-            file.all("DELETE FROM batches WHERE id = ?", (batch.id,))
-            file.shrink()
-
-    def waiting(self) -> int:
-        """Return how many events and stanzas wait."""
-        if self._file is None and not self.path.exists():
-            return 0
-        ((count,),) = self._opened().all(
-            "SELECT coalesce(sum(events), 0) FROM batches WHERE target = ?", (self._target,)
-        )
-        return int(count)
-
-    def close(self) -> None:
-        """Close the file."""
-        if self._file is not None:
-            self._file.close()
-            self._file = None
-
-    def _opened(self) -> SqliteDatabase:
-        if self._file is not None and not self._file.is_current():
-            self.close()
-        if self._file is None:
-            self._file = SqliteDatabase(self.path)
-            self._file.all(TABLE)
-            self._file.all(INDEX)
-        return self._file
+    `ship` adds events that the database lacks, inside of a transaction. The database knows run and
+    number of the last batch that it has of each run.
+    """
+    if not exists(path):
+        return
+    try:
+        with closing(sqlite3.connect(path, isolation_level=None, timeout=0.5)) as spool:
+            if spool.execute("PRAGMA application_id").fetchone() != (APPLICATION_ID,):
+                return
+            if not spool.execute("SELECT 1 FROM sqlite_schema WHERE name = 'batches'").fetchall():
+                return
+            first = "SELECT id, run, number, parts, events FROM batches WHERE target = ? "
+            while rows := spool.execute(f"{first} ORDER BY id LIMIT 1", (target,)).fetchall():
+                id_, run, number, text, count = rows[0]
+                with database.transaction():
+                    if not database.is_kept(run, number):
+                        if not _ship(text, database, ship):
+                            log.warning(
+                                "a batch in %s is damaged: %d events and stanzas are lost",
+                                path,
+                                count,
+                            )
+                        database.keep(run, number)
+                spool.execute("DELETE FROM batches WHERE id = ?", (id_,))
+    except sqlite3.OperationalError as error:
+        raise BusyStoreError(f"{str(path)!r}: {error}") from error
+    except sqlite3.Error as error:
+        raise NotOurStoreError(f"what waits in {str(path)!r} cannot follow: {error}") from error
 
 
-def _parts(text: str) -> list[Addition] | None:
-    """Return the parts of a batch; None if the row is damaged."""
-    with suppress(ValueError, TypeError):
-        return [
-            Addition(
+def _ship(text: Any, database: TeamDatabase, ship: Callable[[list[Shipped]], None]) -> bool:
+    """Ship the parts of a batch; return False if it is damaged."""
+    try:
+        parts = [
+            (
                 Observer(*observer),
                 [Happened(*event) for event in happened],
                 [TracedXml(*stanza) for stanza in stanzas],
             )
             for observer, happened, stanzas in json.loads(text)
         ]
-    return None
+        events = [
+            Shipped(observer, each._replace(key=key_of(each.event), seen=each.at), 0)
+            for observer, happened, _ in parts
+            for each in happened
+        ]
+    except (ValueError, TypeError, AttributeError):
+        return False
+    ship(events)
+    for observer, _, stanzas in parts:
+        database.append_stanzas(observer, stanzas)
+    return True

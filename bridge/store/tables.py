@@ -5,11 +5,13 @@ from bridge.store.database import Ageing
 APPLICATION_ID = 0x584D5042
 """`XMPB`. In the header of a file, it says that the file is such a store."""
 
-VERSION = 3
-"""The version of the tables, in `user_version`. Raise it with every change of `TABLES`. We refuse a
-store of another version: there is no migration."""
+VERSION = 4
+"""The version of the tables, in `user_version`. Raise it with every change of `TABLES`."""
 
-ROW_BYTES = 100
+FORMER_VERSION = 3
+"""The version of the stores that are migrated; any other is refused."""
+
+ROW_BYTES = 150
 """Bytes that each event and stanza takes in addition to its text, in its row and the indexes."""
 
 
@@ -25,44 +27,62 @@ def member(name: str, table: str = "events") -> str:
 
 
 TABLES = f"""
+CREATE TABLE file (
+  id TEXT NOT NULL, boot TEXT NOT NULL DEFAULT '',
+  ahead REAL NOT NULL DEFAULT 0, stanza_bytes INTEGER NOT NULL DEFAULT 0,
+  put_off REAL NOT NULL, day_left REAL NOT NULL, former INTEGER, former_end INTEGER,
+  copied INTEGER NOT NULL DEFAULT 0);
+INSERT INTO file (id, {", ".join(Ageing._fields)})
+  VALUES (lower(hex(randomblob(4))), {", ".join(map(str, Ageing()))});
+CREATE TABLE runs (
+  id INTEGER PRIMARY KEY, account TEXT NOT NULL, nickname TEXT NOT NULL, run TEXT NOT NULL,
+  target TEXT NOT NULL, UNIQUE (run, account, nickname, target));
+CREATE TABLE places (
+  id INTEGER PRIMARY KEY, jid TEXT NOT NULL, domain TEXT NOT NULL, target TEXT NOT NULL,
+  holder TEXT, beat REAL, bytes INTEGER NOT NULL DEFAULT 0, evicted INTEGER NOT NULL DEFAULT 0,
+  UNIQUE (jid, domain, target));
+CREATE TABLE tenures (
+  id INTEGER PRIMARY KEY, place INTEGER NOT NULL REFERENCES places, run TEXT NOT NULL,
+  since REAL NOT NULL, until REAL NOT NULL, since_at REAL NOT NULL, until_at REAL NOT NULL,
+  ended INTEGER NOT NULL);
+CREATE INDEX tenures_until ON tenures (place, until);
+CREATE TABLE entries (
+  id INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER NOT NULL, seen INTEGER NOT NULL,
+  room INTEGER NOT NULL REFERENCES places, observer INTEGER NOT NULL REFERENCES runs,
+  shared INTEGER NOT NULL, kind TEXT NOT NULL, plain INTEGER NOT NULL,
+  content INTEGER, stanza INTEGER, event TEXT NOT NULL);
+CREATE INDEX entries_at ON entries (room, at);
+CREATE INDEX entries_room ON entries (room);
+CREATE INDEX entries_content ON entries (room, content, seen) WHERE content IS NOT NULL;
+CREATE INDEX entries_stanza ON entries (room, stanza) WHERE stanza IS NOT NULL;
+CREATE INDEX entries_id ON entries (room, {member("id", "")}, {member("sender", "")}, at)
+  WHERE kind = 'message';
+CREATE TRIGGER entry_deleted AFTER DELETE ON entries BEGIN
+  UPDATE places SET bytes = coalesce(bytes, 0) - ({weight_of("old.event")}),
+    evicted = max(coalesce(CAST(evicted AS INTEGER), 0), old.id) WHERE id = old.room;
+END;
+CREATE TABLE traffic (
+  id INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER NOT NULL,
+  observer INTEGER NOT NULL REFERENCES runs, direction TEXT NOT NULL,
+  connection TEXT NOT NULL, xml TEXT NOT NULL);
+CREATE INDEX traffic_at ON traffic (at);
+CREATE TRIGGER traffic_deleted AFTER DELETE ON traffic BEGIN
+  UPDATE file SET stanza_bytes = coalesce(stanza_bytes, 0) - ({weight_of("old.xml")});
+END;
+CREATE TABLE shipped (
+  target TEXT PRIMARY KEY, sent INTEGER NOT NULL DEFAULT 0, trying INTEGER NOT NULL DEFAULT 0,
+  sent_stanza INTEGER NOT NULL DEFAULT 0, trying_stanza INTEGER NOT NULL DEFAULT 0,
+  store TEXT NOT NULL DEFAULT '0', newest INTEGER NOT NULL DEFAULT 0);
+CREATE TABLE same (row INTEGER PRIMARY KEY, id INTEGER NOT NULL);
+PRAGMA user_version = {VERSION};
+"""
+
+NEW_FILE = f"""
 PRAGMA page_size = 8192;
 PRAGMA auto_vacuum = INCREMENTAL;
 PRAGMA application_id = {APPLICATION_ID};
-PRAGMA user_version = {VERSION};
 BEGIN;
-CREATE TABLE store (
-  id TEXT NOT NULL, stanza_bytes INTEGER NOT NULL DEFAULT 0,
-  put_off REAL NOT NULL, day_left REAL NOT NULL);
-INSERT INTO store VALUES (lower(hex(randomblob(4))), 0, {", ".join(map(str, Ageing()))});
-CREATE TABLE observers (
-  id INTEGER PRIMARY KEY, account TEXT NOT NULL, nickname TEXT NOT NULL, run TEXT NOT NULL,
-  UNIQUE (run, account, nickname));
-CREATE TABLE rooms (
-  id INTEGER PRIMARY KEY, jid TEXT NOT NULL, domain TEXT NOT NULL,
-  recorder TEXT, beat REAL, seen_until INTEGER,
-  bytes INTEGER NOT NULL DEFAULT 0, evicted INTEGER NOT NULL DEFAULT 0, UNIQUE (jid, domain));
-CREATE TABLE events (
-  id INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER NOT NULL,
-  room INTEGER NOT NULL REFERENCES rooms, observer INTEGER NOT NULL REFERENCES observers,
-  shared INTEGER NOT NULL, kind TEXT NOT NULL, plain INTEGER NOT NULL, event TEXT NOT NULL);
-CREATE INDEX events_at ON events (room, at);
-CREATE INDEX events_room ON events (room);
-CREATE UNIQUE INDEX events_stanza_id ON events (room, {member("stanzaId", "")})
-  WHERE shared AND {member("stanzaId", "")} IS NOT NULL;
-CREATE INDEX events_id ON events (room, {member("id", "")}, {member("sender", "")}, at)
-  WHERE kind = 'message';
-CREATE TRIGGER event_deleted AFTER DELETE ON events BEGIN
-  UPDATE rooms SET bytes = coalesce(bytes, 0) - ({weight_of("old.event")}),
-    evicted = max(coalesce(CAST(evicted AS INTEGER), 0), old.id) WHERE id = old.room;
-END;
-CREATE TABLE stanzas (
-  id INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER NOT NULL,
-  observer INTEGER NOT NULL REFERENCES observers, direction TEXT NOT NULL,
-  connection TEXT NOT NULL, xml TEXT NOT NULL);
-CREATE INDEX stanzas_at ON stanzas (at);
-CREATE TRIGGER stanza_deleted AFTER DELETE ON stanzas BEGIN
-  UPDATE store SET stanza_bytes = coalesce(stanza_bytes, 0) - ({weight_of("old.xml")});
-END;
+{TABLES}
 COMMIT;
 PRAGMA journal_mode = WAL;
 """

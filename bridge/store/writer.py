@@ -1,60 +1,32 @@
-"""Prepares what one bridge writes into the store that all bridges of a user share.
+"""Prepares what one bridge writes into the file that all bridges of a user share.
 
-All in a room see shared events. Only the bridge that holds the room's lease writes them. The others
-keep the shared events that they observe in memory (`pending`), read the holder's events, and drop
-the events that they find there. When the holder is gone, one of them takes the lease and writes the
-events that it still has pending. So no event is lost, and none is there twice. Each bridge itself
-writes the events that only it sees. `bridge.store.decision` says who writes what.
+All in a room see shared events, and each bridge wants to have them in the file within a second.
+`bridge.store.decision` says when it writes which. Before it writes an event it looks in the file,
+which is locked then, whether another bridge has written it. So no event is lost, whichever bridge
+is killed, and none is there twice.
 """
 
-from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from math import inf
 from operator import itemgetter
 from typing import NamedTuple, TypeAlias
 
-from bridge.store.database import (
-    Happened,
-    Observer,
-    Query,
-    Recorded,
-    RecorderDatabase,
-    TracedXml,
-    weight,
-)
-from bridge.store.decision import PATIENCE_SECONDS, SKEW_SECONDS, Stay, decide
-from bridge.store.errors import BusyStoreError
-from bridge.store.pairing import SAME_SECONDS, Mark, Observed, mark_of, unpaired
-from bridge.text import iso
-
-NOBODY = "nobody recorded this room"
-"""The `reason` of a gap in which no bridge was in the room."""
+from bridge.store.database import Happened, Observer, Tenure, TracedXml, weight
+from bridge.store.decision import Observed, Stay, decide
+from bridge.store.pairing import SAME_SECONDS, Wanted, key_of, same
+from bridge.store.sqlite import SqliteDatabase
+from bridge.text import iso, seconds_of
 
 OUTSIDE = "the room had not let us in"
 """The `reason` of a gap that counts events that a room sent to a bridge outside of it."""
 
-MAX_COMPARED = 1_000
-"""We compare at most so many recorded events with the events that the room sends when we enter."""
-
-COMPARED_IDS = 50_000
-"""We look for these events among at most so many ids, since other bridges wait meanwhile."""
-
-SLICE = 50
-"""How many events are read at a time, so that no more whole events are in memory at once."""
-
-MAX_UNREAD = 10_000
-"""We read at most so many events of other bridges while the store is locked, which takes a tenth of
-a second."""
-
-MAX_FOUND = 20_000
-"""If others have written events that we have not observed yet, we keep at most so many marks of
-them, at 250 bytes each. Each room has an equal share of them."""
-
 MAX_WAITING = 20_000
-"""The highest weight of the items that wait to be written: 40 MB. The events that the writer keeps
-may have the same weight again: events that other bridges have to write, and events that rooms sent
-before they let us in."""
+"""The highest weight of the items that wait to be written: 40 MB. The events that rooms sent before
+they let us in may have the same weight again."""
+
+MAX_TAKEN = 20_000
+"""How many rows of other bridges we remember in each room as events that we saw, too."""
 
 
 class Entered(NamedTuple):
@@ -65,8 +37,7 @@ class Entered(NamedTuple):
     at: float
     """Seconds since the epoch."""
     now: float
-    """We have received all events of the room since this time, in seconds of the monotonic
-    clock."""
+    """We have received all events of the room since this time, by `bridge.store.clock.steady`."""
 
 
 class Left(NamedTuple):
@@ -87,11 +58,13 @@ class Moment(NamedTuple):
     at: float
     """Seconds since the epoch."""
     now: float
-    """Seconds of the monotonic clock."""
+    """The same moment by `bridge.store.clock.steady`."""
     more: bool = False
     """Whether another transaction follows at once, with items from before this moment."""
     closing: bool = False
     """Whether it is the last transaction of this process."""
+    hurries: bool = False
+    """Whether somebody waits until everything is in the store."""
 
 
 @dataclass
@@ -103,25 +76,21 @@ class _Room:
     began: float = 0
     """The number by which a gap before our stay is sorted: just below the number of the stay's
     first item."""
+    tenure: int | None = None
+    """The id of our tenure in the store; None if it is not there yet."""
     pending: list[Observed] = field(default_factory=list)
     """Shared events that are not yet in the store."""
-    foreign: list[Mark] = field(default_factory=list)
-    """Marks of shared events that others have written, and that we have not observed yet."""
-    read_up_to: int | None = None
-    """The id of the last event that was read for `foreign`; None if none was."""
+    taken: dict[int, float] = field(default_factory=dict)
+    """Rows of the store that are events we saw, too, and until when another equal event of ours may
+    be compared with them."""
     earlier: list[Observed] = field(default_factory=list)
     """What the room sent us about the time before we came: its history, and its occupants."""
     writes_earlier: bool | None = None
-    """Whether to write `earlier`, since no bridge recorded the room when we joined; None if not
-    known yet."""
+    """Whether to write the occupants in `earlier`, since no bridge saw them come; None if not known
+    yet."""
     missed: tuple[int, float, float] = (0, inf, 0.0)
     """How many lost events of `earlier` are in no gap yet, and the times of the first and the last
     of them, in seconds since the epoch."""
-
-    @property
-    def weight(self) -> int:
-        """The weight of all events of which we do not know yet whether to write them."""
-        return sum(event.weight for event in self.pending + self.earlier)
 
     def lose(self, events: Iterable[Observed]) -> None:
         """Count events that are not kept."""
@@ -130,22 +99,20 @@ class _Room:
             self.missed = count + 1, min(first, at), max(last, at)
 
     def copy(self) -> "_Room":
-        """Return a copy that shares no list with this one."""
-        pending, foreign, earlier = [*self.pending], [*self.foreign], [*self.earlier]
-        return replace(self, pending=pending, foreign=foreign, earlier=earlier)
+        """Return a copy that shares no collection with this one."""
+        pending, earlier, taken = [*self.pending], [*self.earlier], {**self.taken}
+        return replace(self, pending=pending, earlier=earlier, taken=taken)
 
 
 class Writer:
     """Prepares and writes each transaction of one bridge. It has no thread and no file."""
 
-    _database: RecorderDatabase
+    _file: SqliteDatabase
 
     def __init__(self) -> None:
-        self._now = 0.0
-        """When the transaction began."""
         self._moment = Moment(0.0, 0.0)
-        self._recent = 0.0
-        """If others observed an event since this time, we may still be about to observe it."""
+        self._name = ""
+        """The name of the file that was written last."""
         self._observer: Observer | None = None
         self._rooms: dict[str, _Room] = {}
         self._count = 0
@@ -160,25 +127,23 @@ class Writer:
         rooms = self._rooms.values()
         return [event.happened.number for room in rooms for event in room.pending + room.earlier]
 
-    def write(self, database: RecorderDatabase, items: Iterable[Item], moment: Moment) -> None:
+    @property
+    def waits(self) -> bool:
+        """Whether events are to be decided on soon."""
+        rooms = self._rooms.values()
+        return any(room.pending or (room.since and room.earlier) for room in rooms)
+
+    def write(self, file: SqliteDatabase, items: Iterable[Item], moment: Moment) -> None:
         """Write `items` in one transaction. If it raises, neither store nor writer has changed."""
-        # If the wall clock jumped forward, `steady` is the time without the jump.
-        steady = self._moment.at + moment.now - self._moment.now
-        self._recent = min(moment.at, steady) - SAME_SECONDS
-        self._database, self._moment = database, moment
+        self._file, self._moment = file, moment
         self._rows, self._stanzas = [], []
         before = self._observer, self._rooms, self._count
         self._rooms = {name: room.copy() for name, room in self._rooms.items()}
-        waiting = deque(items)
+        if file.name != self._name:
+            self._begin_anew()
         try:
-            while waiting and not isinstance(waiting[0], Observer | Left):
-                self._take(waiting.popleft())
-            self._catch_up()
-            with database.transaction():
-                self._now = database.now()
-                if self._unread() > MAX_UNREAD:
-                    raise BusyStoreError("other bridges write too much at once")
-                for item in waiting:
+            with file.transaction():
+                for item in items:
                     self._take(item)
                 if moment.closing:
                     self._leave_rooms()
@@ -186,6 +151,14 @@ class Writer:
         except BaseException:
             self._observer, self._rooms, self._count = before
             raise
+        self._name = file.name
+
+    def _begin_anew(self) -> None:
+        """Note that another file has taken the place of the one that we wrote into."""
+        for name, room in self._rooms.items():
+            if room.tenure is not None:
+                room.since = Entered(name, self._moment.at, self._moment.now)
+                room.tenure, room.taken, room.began = None, {}, 0
 
     def _take(self, item: Item) -> None:
         self._count += 1
@@ -197,7 +170,7 @@ class Writer:
             case TracedXml():
                 self._stanzas.append(item)
             case Happened(shared=False):
-                self._rows.append((self._count, item))
+                self._rows.append((self._count, self._timed(item)))
             case Left():
                 self._write_room(item.room, item)
                 room = self._rooms.pop(item.room, None)
@@ -212,10 +185,19 @@ class Writer:
                 room.began = min([self._count, *(event.number for event in room.earlier)]) - 0.5
             case Happened():
                 room = self._rooms.setdefault(item.room, _Room())
-                mark = mark_of(item.event, item.at, self._moment.now)
-                event = Observed(mark, item, self._count, weight(item))
+                timed = self._timed(item)._replace(key=key_of(item.event))
+                noticed = timed.seen if item.steady is not None else None
+                at = self._by_file(self._moment.now) if noticed is None else noticed
+                event = Observed(timed, at or 0.0, number=self._count, weight=weight(item))
                 known = room.since is not None and not item.earlier
                 (room.pending if known else room.earlier).append(event)
+
+    def _by_file(self, steady: float) -> float:
+        return steady + self._file.ahead
+
+    def _timed(self, item: Happened) -> Happened:
+        """Return the event with its time by the clock of the file."""
+        return item._replace(seen=item.at if item.steady is None else self._by_file(item.steady))
 
     def _leave_rooms(self) -> None:
         for name in [*self._rooms]:
@@ -226,101 +208,90 @@ class Writer:
     def _write(self) -> None:
         if self._observer is None:
             return
-        held = [room for name, room in self._rooms.items() if self._write_room(name)]
+        for name in self._rooms:
+            self._write_room(name)
         self._trim()
         rows = [row for _, row in sorted(self._rows, key=itemgetter(0))]
-        self._database.append(self._observer, rows)
-        self._database.append_stanzas(self._observer, self._stanzas)
+        before = self._file.newest() if rows else 0
+        self._file.append(self._observer, rows)
+        for id_, row in enumerate(rows, before + 1):
+            if row.earlier and (room := self._rooms.get(row.room)) is not None:
+                room.taken[id_] = inf  # in this history it is one message only
+        self._file.append_stanzas(self._observer, self._stanzas)
         self._rows, self._stanzas = [], []
-        newest = self._database.newest() if held else 0
-        for room in held:
-            room.read_up_to = newest
 
-    def _write_room(self, name: str, left: Left | None = None) -> bool:
-        """Collect the events to write of one room; return whether we hold its lease and stay.
-
-        `left` is given if we have just left the room.
-        """
+    def _write_room(self, name: str, left: Left | None = None) -> None:
+        """Collect the events to write of one room; `left` is given if we have just left it."""
         me, room = self._observer, self._rooms.get(name)
-        if me is None or room is None:
-            return False
-        held = False
-        if room.since is not None:
-            self._write_missed(name, room)
-            lease = self._database.lease(name, me.domain)
-            if room.foreign or lease is None or lease.run != me.run:
-                self._read_others(me, name, room, room.since)
-            end, more = left or self._moment, self._moment.more and left is None
-            stay = Stay(me.run, room.since.now, end.now, end.at, more, left is not None)
-            decision = decide(lease, stay, self._now, room.pending, room.writes_earlier)
-            if (since := decision.unseen_from) is not None:
-                event = gap(since, max(since, room.since.at), reason=NOBODY)
-                unseen = Happened(room.since.at, name, event, shared=True)
-                self._rows.append((room.began, unseen))
-            self._rows += [(event.number, event.happened) for event in decision.shared]
-            for own in decision.own:
-                self._write_own(name, own)
-            if decision.lease is not None:
-                self._database.take(name, me.domain, decision.lease)
-                held = left is None
-            room.pending, room.writes_earlier = [*decision.kept], decision.earlier
-        self._write_earlier(name, me.domain, room)
-        return held
+        if me is None or room is None or room.since is None:
+            return
+        self._write_missed(name, room)
+        end, since = left or self._moment, self._by_file(room.since.now)
+        stay = Stay(me.run, since, self._by_file(end.now), left is not None, self._moment.hurries)
+        others = [
+            tenure
+            for tenure in self._file.tenures(name, me.domain, since - SAME_SECONDS)
+            if tenure.run != me.run
+        ]
+        if room.tenure is None:
+            room.tenure = self._file.enter(name, me.domain, me.run, since, room.since.at)
+            event = {"kind": "gap", "tenure": room.tenure}
+            anchor = Happened(room.since.at, name, event, shared=True, seen=since)
+            self._rows.append((room.began, anchor))
+        events = self._with_stored(me, name, room, others, since)
+        decision = decide(self._file.lease(name, me.domain), others, stay, events)
+        self._rows += [(event.number, event.happened) for event in decision.written]
+        until = end.at - (stay.until - decision.until)
+        self._file.extend(room.tenure, decision.until, until, ended=stay.ends)
+        if decision.lease is not None:
+            self._file.take(name, me.domain, decision.lease)
+        room.pending = [*decision.kept]
+        if room.writes_earlier is None:
+            room.writes_earlier = decision.earlier
+        self._write_earlier(me, name, room)
 
-    def _catch_up(self) -> None:
-        """Read others' events before we lock the store, so that no other bridge has to wait."""
-        while self._observer is not None and (unread := self._unread()) > 0:
-            for name, room in self._rooms.items():
-                if room.since is not None and room.read_up_to is not None:
-                    self._read_others(self._observer, name, room, room.since)
-            if unread <= MAX_UNREAD:  # the rest is read under the lock
-                return
+    def _with_stored(
+        self, me: Observer, name: str, room: _Room, others: list[Tenure], since: float
+    ) -> list[Observed]:
+        """Return the pending events, and which of them the store has from other bridges."""
+        first = min((event.noticed for event in room.pending), default=inf) - SAME_SECONDS
+        if all(tenure.until < first for tenure in others):
+            return room.pending
+        room.taken = {id_: until for id_, until in room.taken.items() if until > first}
+        wanted = [_wanted(event, since) for event in room.pending]
+        return self._compared(me, name, room, room.pending, wanted)
 
-    def _unread(self) -> int:
-        """Return how many ids we have not read yet."""
-        ids = [room.read_up_to for room in self._rooms.values() if room.read_up_to is not None]
-        return self._database.newest() - min(ids) if ids else 0
+    def _compared(
+        self,
+        me: Observer,
+        name: str,
+        room: _Room,
+        events: list[Observed],
+        wanted: list[Wanted],
+    ) -> list[Observed]:
+        looked = self._file.alike(name, me.domain, me.run, wanted)
+        for number, (event, each, rows) in enumerate(zip([*events], wanted, looked, strict=True)):
+            if (row := same(each, rows, room.taken)) is not None:
+                room.taken[row.id] = self._by_file(self._moment.now) + 2 * SAME_SECONDS
+                events[number] = event._replace(stored=True)
+        while len(room.taken) > MAX_TAKEN:
+            del room.taken[next(iter(room.taken))]
+        return events
 
-    def _read_others(self, me: Observer, name: str, room: _Room, since: Entered) -> None:
-        """Read what others have written since the last time, and drop it from `pending`."""
-        newest, now, recent = self._database.newest(), self._moment.now, self._recent
-        start = min([recent, *(event.happened.at - SAME_SECONDS for event in room.pending)])
-        if room.read_up_to is None or room.read_up_to > newest:
-            # We have just joined, or the store is a new one.
-            room.read_up_to = max(0, newest - MAX_COMPARED)
-            start = recent = since.at - SKEW_SECONDS
-        ours = {event.mark.key for event in room.pending}
-        foreign = [mark for mark in room.foreign if now - mark.noticed <= PATIENCE_SECONDS]
-        query = Query((name,), me.domain, start=start, shared=True)
-        while room.read_up_to < newest:
-            events, room.read_up_to = self._database.page(
-                query, after=room.read_up_to, until=newest, limit=SLICE
-            )
-            for event in events:
-                mark = mark_of(event.event, event.at, now)
-                if event.observer.run != me.run and (mark.key in ours or event.at >= recent):
-                    foreign.append(mark)
-            del foreign[: -MAX_FOUND // len(self._rooms)]
-        room.pending, room.foreign = unpaired(room.pending, foreign)
-
-    def _write_own(self, name: str, event: Observed) -> None:
-        """Write a shared event as seen by us alone, unless the store now has its stanza id."""
-        assert self._observer is not None  # rooms are written only with an observer
-        id_ = event.happened.event.get("stanzaId")
-        if id_ is None or not self._database.has(name, self._observer.domain, id_):
-            self._rows.append((event.number, event.happened._replace(shared=False)))
-
-    def _write_earlier(self, name: str, domain: str, room: _Room) -> None:
+    def _write_earlier(self, me: Observer, name: str, room: _Room) -> None:
         """Write what the room sent us about the time before we came, unless it is recorded."""
-        # The store keeps one event of each stanza id, whichever bridge writes it.
-        known = [event for event in room.earlier if "stanzaId" in event.happened.event]
-        others = [event for event in room.earlier if "stanzaId" not in event.happened.event]
+        # Messages are the room's history; anything else tells how the room is now.
+        messages = [it for it in room.earlier if it.happened.event["kind"] == "message"]
+        others = [it for it in room.earlier if it.happened.event["kind"] != "message"]
         room.earlier = others if room.writes_earlier is None else []
-        if room.writes_earlier and others:
-            query = Query((name,), domain, kinds=frozenset({"message"}))
-            messages = newest(self._database, query, self._database.newest(), MAX_COMPARED)
-            known += unpaired(others, [mark_of(event.event, event.at) for event in messages])[0]
-        self._rows += [(event.number, event.happened) for event in known]
+        wanted = [_wanted(event, -inf)._replace(ours=True) for event in messages]
+        compared = self._compared(me, name, room, messages, wanted) if messages else []
+        written = [event for event in compared if not event.stored]
+        written += others if room.writes_earlier else []
+        for event in written:
+            stamp = _stamp(event)
+            seen = event.happened.seen if stamp is None else stamp
+            self._rows.append((event.number, event.happened._replace(seen=seen)))
 
     def _write_missed(self, name: str, room: _Room) -> None:
         """Write a gap that counts the lost events of the room, if there are any."""
@@ -332,7 +303,9 @@ class Writer:
 
     def _trim(self) -> None:
         """Keep a weight of at most `MAX_WAITING`; rooms with more than their share keep less."""
-        weights = {name: room.weight for name, room in self._rooms.items()}
+        weights = {
+            name: sum(event.weight for event in room.earlier) for name, room in self._rooms.items()
+        }
         excess = sum(weights.values()) - MAX_WAITING
         for name, room in self._rooms.items():
             over = min(excess, weights[name] - MAX_WAITING // len(self._rooms))
@@ -340,18 +313,17 @@ class Writer:
             while over > 0 and room.earlier:
                 over -= room.earlier[-1].weight
                 room.lose([room.earlier.pop()])
-            while over > 0 and room.pending:
-                over -= room.pending[0].weight
-                self._write_own(name, room.pending.pop(0))
 
 
-def newest(database: RecorderDatabase, query: Query, last: int, most: int) -> Iterator[Recorded]:
-    """Yield about `most` events of a query up to the id `last`, newest first, read in slices."""
-    first = max(0, last - COMPARED_IDS)
-    while first < last and most > 0:
-        events, last = database.page(query, after=first, until=last, limit=SLICE, backward=True)
-        yield from events
-        most -= len(events)
+def _stamp(event: Observed) -> float | None:
+    """Return when the room says that an event of its history was, in seconds since the epoch."""
+    return seconds_of(str(event.happened.event.get("delayedFrom", "")))
+
+
+def _wanted(event: Observed, since: float) -> Wanted:
+    assert event.happened.key is not None  # `_take` sets both
+    seen = event.happened.seen if (stamp := _stamp(event)) is None else stamp
+    return Wanted(event.happened.key, seen or 0.0, since)
 
 
 def gap(from_: float, to: float, **why: object) -> dict[str, object]:

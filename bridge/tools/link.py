@@ -57,7 +57,7 @@ class RoomLink:
 
     def warnings(self) -> list[str]:
         """Return what is wrong with the store, in sentences."""
-        return [] if self._recording is None else self._recording.recorder.warnings
+        return [] if self._recording is None else self._recording.warnings
 
     def recorded(self) -> Reader | None:
         """Return the reader of the store; None if there is no store, or there are no settings."""

@@ -63,6 +63,8 @@ class Log:
         self._waiting: list[tuple[float, int, int, Recorded, Walk]] = []
         """The rows that are not written yet, as a heap: the earliest first."""
         self._reading = count()
+        self._away = ""
+        """What was said last about a database that is away."""
         self._unheard: dict[str, str] = {}
         """The ids of sent messages without a copy of the room's so far, with their senders."""
         unheard = self._unheard if self.filters or not self.as_json else None
@@ -81,6 +83,10 @@ class Log:
             now = self.clock() if follows else -inf
             walk = await self.walk(since=since, backward=backward)
             self.oldest = walk.oldest_at
+            if walk.away != self._away:
+                self._away = walk.away
+                if walk.away:
+                    complain(f"WARNING: {walk.away}; only what this machine recorded is shown")
             async for row in walk:
                 self._pair(row)
                 if not self._is_wanted(row, walk):

@@ -9,12 +9,25 @@ from pathlib import Path
 
 import pytest
 
-from bridge.store import database, decision, postgresql_tables, recorder, retention, spooled, writer
-from bridge.store.database import Amount, Happened, Lease, Observer, TracedXml
+from bridge.store import (
+    database,
+    decision,
+    moving,
+    outbox,
+    pairing,
+    postgresql,
+    postgresql_tables,
+    recorder,
+    retention,
+    shipping,
+    writer,
+)
+from bridge.store.database import Amount, Happened, Observer, Tenure, TracedXml
 from bridge.store.errors import NotOurStoreError
-from bridge.store.opening import Team, open_recorder_store, open_store
+from bridge.store.opening import Team, open_database, open_store
 from bridge.store.sqlite import SqliteDatabase
 from bridge.store.tables import APPLICATION_ID, VERSION
+from bridge.store.team import Sent
 from bridge.store.writer import gap
 from bridge.xmpp.model.events import MessageReceived, OccupantLeft, encode
 from tests.docs.pages import PAGES, Block, blocks, prose, quoted, tables
@@ -36,7 +49,7 @@ def store(tmp_path: Path) -> Iterator[sqlite3.Connection]:
     said = MessageReceived(f"{ROOM}/Wilma", "Wilma", "good night")
     with closing(SqliteDatabase(path)) as database:
         with database.transaction():
-            events = [encode(kick), encode(said), gap(NIGHT, NIGHT + 60)]
+            events = [encode(kick), encode(said), gap(NIGHT, NIGHT + 60, events=3)]
             database.append(BY, [Happened(NIGHT, ROOM, one, shared=True) for one in events])
         with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as reading:
             yield reading
@@ -48,7 +61,7 @@ def test_every_query_finds_what_it_says(block: Block, store: sqlite3.Connection)
     assert row[1:] in {
         (ROOM, "Robot", "Wilma", "spam"),
         (1,),
-        ("2023-11-14T22:13:20.000Z", "2023-11-14T22:14:20.000Z", None),
+        ("2023-11-14T22:13:20.000Z", "2023-11-14T22:14:20.000Z", 3),
     }
 
 
@@ -74,12 +87,18 @@ def test_the_figures_on_the_page_are_those_of_the_code() -> None:
         f"the `user_version` {VERSION}",
         f"`version`: {postgresql_tables.VERSION}.",
         f"{postgresql_tables.ROW_BYTES} bytes a row",
-        f"Every {spooled.RETRY_SECONDS:g} s the bridge tries",
+        f"Every {shipping.RETRY_SECONDS:g} s the bridge tries",
+        f"wait {shipping.PATIENCE_SECONDS:g} s for its copy",
+        f"not heard of for {postgresql.LEASE_SECONDS:g} s",
+        f"differ by {pairing.SAME_SECONDS:g} s at most",
+        f"{moving.MOVED} rows at a time",
+        f"looks every {recorder.GUARD_SECONDS:g} s",
         f"most {retention.EXPIRED_AT_ONCE:,} rows a transaction",
     ):
         assert figure in said
-    assert recorder.RENEW_SECONDS + recorder.COMMIT_SECONDS <= 2
-    assert decision.LEASE_SECONDS + 2 <= 10
+    assert decision.GRACE_SECONDS + 2 * recorder.COMMIT_SECONDS < 1
+    assert decision.LEASE_SECONDS + recorder.RENEW_SECONDS + recorder.COMMIT_SECONDS <= 10
+    assert outbox.CONFIRMED_SECONDS == 3_600
 
 
 def test_each_role_can_do_its_part_with_what_the_page_grants_it(
@@ -100,18 +119,22 @@ def test_each_role_can_do_its_part_with_what_the_page_grants_it(
         return replace(team, url=replace(team.url, parameters=parameters))
 
     for name, deletes in (("recorders", False), ("one_recorder", True)):
-        with closing(open_recorder_store(as_(name), making=True)) as store:
-            assert (store.deletable is not None) is deletes
+        with closing(open_database(as_(name), writable=True, making=True)) as store:
+            assert store.may_delete is deletes
             with store.transaction():
+                mark = store.mark("file", "host", Sent(0, 0))
                 store.append(BY, [Happened(NIGHT, ROOM, gap(NIGHT, NIGHT + 60), shared=True)])
                 store.append_stanzas(BY, [TracedXml(NIGHT, "in", "1", "<a/>")])
-                store.take(ROOM, BY.domain, Lease(BY.run, store.now(), NIGHT))
-            if database := store.deletable:
+                store.lease(mark.id, {(ROOM, BY.domain): True})
+                store.attend(mark.id, [(ROOM, BY.domain, Tenure(1, BY.run, 1, 2, 1, 2, False))])
+                store.hear(mark)
+                store.keep("run", 1)
+            if deletes:
                 with store.transaction():
-                    for holding in database.holdings():
-                        assert database.delete(holding, Amount(9, inf), None).rows == 2
-                    database.set_ageing(database.ageing())
-    with closing(open_store(as_("readers"), writable=False)) as store:
-        assert store.newest() == 2
+                    for holding in store.holdings():
+                        assert store.delete(holding, Amount(9, inf), None).rows == 2
+                    store.set_ageing(store.ageing())
+    with closing(open_store(as_("readers"), writable=False)) as reading:
+        assert reading.newest() == 2
     with pytest.raises(NotOurStoreError, match="may only read"):
         open_store(as_("readers"))

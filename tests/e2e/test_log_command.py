@@ -182,7 +182,11 @@ def test_stanzas_are_those_of_the_account(shelf: Shelf, tmp_path: Path) -> None:
     ("arguments", "code", "why"),
     [
         (("--kind", "gap"), 1, f"nothing recorded matches; records begin at {iso(1)}"),
-        (("--stanzas",), 1, "no stanzas were recorded; set BRIDGE_STORE_STANZAS=1 for `record`"),
+        (
+            ("--stanzas",),
+            1,
+            "no stanzas were recorded; BRIDGE_STORE_STANZAS says whether `record` does",
+        ),
         (("--follow", "--until", "now"), 2, "--follow cannot be combined with --until"),
         (("--report", "p.html", "--json"), 2, "--report cannot be combined with --follow, --json"),
         (("--report", "p.html", "--kind", "gap"), 1, "nothing recorded matches"),
@@ -252,9 +256,9 @@ async def test_following_ends_where_an_older_store_takes_the_place_of_what_was_s
 def test_rows_that_cannot_be_read_are_left_out_and_counted_on_stderr(
     shelf: Shelf, tmp_path: Path
 ) -> None:
-    damage(shelf.path, "events", 1, "event", "'{'")
-    damage(shelf.path, "events", 2, "event", """'{"kind":"leave","codes":"307"}'""")
-    damage(shelf.path, "events", 3, "at", "'never'")
+    damage(shelf.path, "entries", 1, "event", "'{'")
+    damage(shelf.path, "entries", 2, "event", """'{"kind":"leave","codes":"307"}'""")
+    damage(shelf.path, "entries", 3, "at", "'never'")
     shown = _log(tmp_path)
     assert shown.returncode == 0
     assert "heard" in shown.stdout

@@ -48,7 +48,7 @@ class Stage:
 
     def ends(self) -> list[dict[str, Any]]:
         """End it; return what it recorded."""
-        self.recording.recorder.close()
+        self.recording.close()
         return rows(self.place)
 
     def enters(self) -> None:
@@ -78,7 +78,7 @@ def test_the_usual_store_is_not_for_what_happens_in_a_sandbox(
 def stage(tmp_path: Path) -> Iterator[Stage]:
     one = Stage(tmp_path / "rooms.db")
     yield one
-    one.recording.recorder.close()
+    one.recording.close()
 
 
 @pytest.mark.parametrize(

@@ -138,7 +138,7 @@ class Postgresql:
         return f"{self.url()}&options=-csearch_path%3D{name}"
 
     def team(self, folder: Path) -> Team:
-        place = Team(database_url(self.new()), folder / "spool.db", 10)
+        place = Team(database_url(self.new()), folder / "team.db", 10)
         open_store(place).close()
         return place
 

@@ -38,7 +38,7 @@ OPTIONAL: list[tuple[str, str, str, object, object]] = [
     ("BRIDGE_STORE", "rooms.db", "store", Path("rooms.db"), None),
     ("BRIDGE_STORE_DAYS", "7", "store_days", 7, 30),
     ("BRIDGE_STORE_MB", "10", "store_mb", 10, 1024),
-    ("BRIDGE_STORE_STANZAS", "1", "store_stanzas", True, False),
+    ("BRIDGE_STORE_STANZAS", "1", "store_stanzas", True, None),
     ("BRIDGE_TOOLS", "echo, xmppStatus,", "tools", ("echo", "xmppStatus"), ()),
     ("BRIDGE_TOOLSETS", "weather, llm,,weather", "toolsets", ("weather", "llm"), ()),
     ("LLM_BASE_URL", "https://l.example/v1", "llm_base_url", "https://l.example/v1", None),

@@ -13,15 +13,17 @@ from weakref import finalize
 
 from hypothesis import strategies as st
 
-from bridge.store.database import Database, Happened, Observer, Query, Recorded, RecorderDatabase
+from bridge.store.clock import steady
+from bridge.store.database import Happened, Observer
 from bridge.store.errors import FullStoreError
 from bridge.store.location import put_aside
-from bridge.store.opening import Place, open_store
+from bridge.store.opening import Place, open_file
 from bridge.store.recorder import Recorder
 from bridge.store.retention import Retention
+from bridge.store.sqlite import SqliteDatabase
 from bridge.store.writer import Entered, Item, Left, Moment, Writer
 from bridge.text import iso
-from tests.store.recorded import selected
+from tests.store.recorded import gaps, selected
 
 ROOM = "room@conference.localhost"
 EPOCH = 1_700_000_000.0
@@ -33,14 +35,15 @@ MOMENT = 0.01
 
 
 def recorder_in_room(
-    opened: Callable[[], RecorderDatabase],
+    opened: Callable[[], SqliteDatabase],
     spool: Path,
     run: str = "run",
     retention: Retention | None = None,
+    committed: Callable[[], object] = lambda: None,
 ) -> Recorder:
-    recorder = Recorder(opened, partial(put_aside, spool), retention)
+    recorder = Recorder(opened, partial(put_aside, spool), retention, committed)
     recorder.add(Observer("bot@localhost", "McpDebug", run))
-    recorder.add(Entered(ROOM, time.time(), time.monotonic()))
+    recorder.add(Entered(ROOM, time.time(), steady()))
     return recorder
 
 
@@ -58,7 +61,7 @@ class Troubled:
         self._database, self._trouble = database, trouble
 
     def __getattr__(self, name: str) -> Any:
-        if name not in {"close", "now"}:
+        if name not in {"close", "now", "ahead"}:
             self._trouble(name)
         return getattr(self._database, name)
 
@@ -71,7 +74,7 @@ class Troubled:
         self._trouble("committed")
 
 
-def _breaking(database: Database, calls: int) -> Any:
+def _breaking(database: SqliteDatabase, calls: int) -> Any:
     """A database in which a call fails, the given number of calls from now."""
     left = iter(range(calls))
 
@@ -96,7 +99,8 @@ class Hall:
 
     def __init__(self, place: Place) -> None:
         self.place = place
-        self.database = open_store(place)
+        self.database = open_file(place)
+        self.database.ahead = EPOCH
         finalize(self, self.database.close)  # Python 3.13 warns of a connection that is left open
         self.now = 1_000.0
         self.jump = 0.0
@@ -141,7 +145,7 @@ class Hall:
         """Have something said; return its mark."""
         self.now += MOMENT
         self._marks += 1
-        happened = said(self._marks, body, self.at, **more)
+        happened = said(self._marks, body, self.at, **more)._replace(steady=self.now)
         for bridge in self.bridges:
             if bridge.inside:
                 bridge.waiting.append(happened)
@@ -154,11 +158,9 @@ class Hall:
         *,
         closing: bool = False,
         breaking: int | None = None,
-        onto: Database | None = None,
     ) -> None:
         """Have a bridge write what waits; the call of this number breaks."""
-        self.database.now = lambda: self.now
-        database = onto or self.database
+        database = self.database
         if breaking is not None:
             database = _breaking(self.database, breaking)
         with suppress(FullStoreError):
@@ -192,10 +194,15 @@ class Hall:
         """What is recorded: each exact form, whether it is everybody's, and who saw it."""
         found = selected(
             self.place,
-            "SELECT event, shared, run FROM events JOIN observers ON observers.id = observer "
-            "ORDER BY events.id",
+            "SELECT event, shared, run FROM entries JOIN runs ON runs.id = observer "
+            "ORDER BY entries.id",
         )
-        return [(json.loads(event), bool(shared), run) for event, shared, run in found]
+        rows = [(json.loads(event), bool(shared), run) for event, shared, run in found]
+        return [row for row in rows if "tenure" not in row[0]]
+
+    def gaps(self) -> list[tuple[str, str]]:
+        """When nobody was there."""
+        return gaps(self.database, ROOM, "localhost", EPOCH + self.now)
 
 
 STEPS = (
@@ -234,7 +241,7 @@ def play(hall: Hall, steps: Sequence[tuple[Any, ...]], meet: Callable[..., None]
     hall.pass_time(2)
     rows = hall.rows()
     told = [(event["jid"], shared) for event, shared, _ in rows if "jid" in event]
-    gaps = [(event["from"], event["to"]) for event, _, _ in rows if event["kind"] == "gap"]
+    gaps = hall.gaps()
     missing = {
         mark
         for mark, at in hall.happened.items()
@@ -242,31 +249,3 @@ def play(hall: Hall, steps: Sequence[tuple[Any, ...]], meet: Callable[..., None]
     } - {mark for mark, _ in told}
     assert max(Counter(mark for mark, shared in told if shared).values(), default=1) == 1
     assert missing <= hall.alike
-
-
-class Watched(Troubled):
-    """A database that tells what is read while others wait for the lock, and at a time."""
-
-    def __init__(self, database: Database, meanwhile: Callable[[], object] = lambda: None) -> None:
-        super().__init__(database, self._note)
-        self._meanwhile = meanwhile
-        self._locked = False
-        self.at_once = 0
-        """The most rows that one call returned."""
-        self.before = self.locked = 0
-        """Rows that were read before the transaction, and in it."""
-
-    def _note(self, moment: str) -> None:
-        """Let others write just before it begins."""
-        if moment == "begin":
-            self._meanwhile()
-            self._locked = True
-
-    def page(self, query: Query, **more: Any) -> tuple[list[Recorded], int]:
-        found, far = self._database.page(query, **more)
-        self.at_once = max(self.at_once, len(found))
-        if self._locked:
-            self.locked += len(found)
-        else:
-            self.before += len(found)
-        return found, far

@@ -5,7 +5,8 @@ from functools import partial
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 
-from bridge.store.opening import Place, Team, open_recorder_store
+from bridge.store.opening import Place, Team, open_file
+from bridge.store.shipping import Shipper
 from tests.store.hall import recorder_in_room, said
 
 PROCESSES = get_context("forkserver")
@@ -42,8 +43,13 @@ class Member:
 
 
 def _record(told: Connection, place: Place, run: str) -> None:
-    spool = place.spool if isinstance(place, Team) else place
-    recorder = recorder_in_room(partial(open_recorder_store, place, making=False), spool, run)
+    spool = place.file if isinstance(place, Team) else place
+    shippers = list[Shipper]()
+    recorder = recorder_in_room(
+        partial(open_file, place), spool, run, committed=lambda: [*map(Shipper.wake, shippers)]
+    )
+    if isinstance(place, Team):
+        shippers.append(Shipper(place, recorder.refuse, stanzas=False, retention=None))
     told.send(None)
     try:
         while True:
@@ -53,3 +59,5 @@ def _record(told: Connection, place: Place, run: str) -> None:
         while recorder.warnings or recorder._added != recorder._written:  # noqa: SLF001 - tells nobody
             time.sleep(0.1)
         recorder.close()
+        for shipper in shippers:
+            shipper.close()

@@ -11,8 +11,11 @@ from typing import Any
 import psycopg
 import pytest
 
+from bridge.store.database import Database
+from bridge.store.decision import Absence, absence
 from bridge.store.opening import Place
 from bridge.store.postgresql_connection import conninfo
+from bridge.text import iso
 
 in_both = pytest.mark.parametrize("place", ["sqlite", "postgresql"], indirect=True)
 in_a_file = pytest.mark.parametrize("place", ["sqlite"], indirect=True)
@@ -34,17 +37,25 @@ def rows(place: Place, where: str = "TRUE") -> list[dict[str, Any]]:
         return []
     found = selected(
         place,
-        "SELECT events.id, at, jid, shared, run, nickname, event FROM events "  # noqa: S608
-        "JOIN rooms ON rooms.id = room JOIN observers ON observers.id = observer "
-        f"WHERE {where} ORDER BY events.id",
+        "SELECT entries.id, at, jid, shared, run, nickname, event FROM entries "  # noqa: S608
+        "JOIN places ON places.id = room JOIN runs ON runs.id = observer "
+        f"WHERE {where} ORDER BY entries.id",
     )
     names = ("place", "time", "room", "shared", "run", "observer")
-    return [json.loads(event) | dict(zip(names, row, strict=True)) for *row, event in found]
+    told = [json.loads(event) | dict(zip(names, row, strict=True)) for *row, event in found]
+    return [one for one in told if "tenure" not in one]
 
 
 def bodies(place: Place) -> list[str]:
     """What was said, as far as everybody heard it."""
     return [one["body"] for one in rows(place, "kind = 'message' AND shared")]
+
+
+def gaps(database: Database, room: str, domain: str, now: float) -> list[tuple[str, str]]:
+    """When no bridge was in a room, as it is computed."""
+    tenures = database.tenures(room, domain)
+    absences = (absence(tenures, one, now) for one in sorted(tenures, key=lambda one: one.since))
+    return [(iso(one.start), iso(one.end)) for one in absences if isinstance(one, Absence)]
 
 
 async def recorded(place: Place, body: str, seconds: float = 15.0) -> None:

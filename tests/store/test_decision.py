@@ -1,104 +1,106 @@
-"""The truth table of `decide`: who writes what of a room that several bridges record."""
+"""The truth table of `decide`, and when a room was without a bridge."""
 
 import pytest
 
-from bridge.store.database import Happened, Lease
+from bridge.store.database import Happened, Lease, Tenure
 from bridge.store.decision import (
-    HANDOVER_SECONDS,
+    GRACE_SECONDS,
     LEASE_SECONDS,
-    PATIENCE_SECONDS,
-    SKEW_SECONDS,
-    Decision,
+    NEWCOMER_SECONDS,
+    Absence,
+    Observed,
     Stay,
+    absence,
     decide,
 )
-from bridge.store.pairing import Mark, Observed
 
-SINCE = 1_000.0
-"""When we came, on the clock of `now`."""
 NOW = 1_100.0
-AT = 1_700_000_000.0
-SEEN_UNTIL = AT - 500
+SINCE = 1_000.0
 US, OTHER, NOBODY = "us", "other", ""
-
-EVENTS = [
-    Observed(Mark(number, AT, noticed), Happened(AT, "room@x", {"kind": "message"}))
-    for number, noticed in enumerate((NOW - 50, NOW - PATIENCE_SECONDS - 1, NOW - 5, NOW))
-]
-WAITING = Decision(kept=EVENTS)
-
-
-def _written(*, earlier: bool, gap: bool = False, run: str = US) -> Decision:
-    unseen_from = SEEN_UNTIL if gap else None
-    return Decision(EVENTS, (), (), Lease(run, NOW, AT), unseen_from, earlier)
-
-
-def _overdue(count: int, *, earlier: bool | None = None) -> Decision:
-    return Decision((), EVENTS[:count], EVENTS[count:], earlier=earlier)
+YOUNG, OLD, STORED = (
+    Observed(Happened(0.0, "room@x", {"kind": "message"}), noticed, stored)
+    for noticed, stored in ((NOW, False), (NOW - GRACE_SECONDS, False), (NOW - 9, True))
+)
+EVENTS = [OLD, STORED, YOUNG]
 
 
 @pytest.mark.parametrize(
-    ("run", "age", "since", "left", "expected"),
+    ("run", "age", "since", "holds"),
     [
-        # There is no lease.
-        (None, 0, SINCE, False, _written(earlier=True)),
-        (None, 0, SINCE, True, _written(earlier=True, run=NOBODY)),
-        # Another's, live.
-        (OTHER, 0, SINCE, False, _overdue(2, earlier=False)),
-        (OTHER, LEASE_SECONDS, SINCE, False, _overdue(1, earlier=False)),
-        (OTHER, LEASE_SECONDS, NOW - 5, False, _overdue(1)),
-        (OTHER, 0, SINCE, True, _overdue(3, earlier=False)),
-        (OTHER, LEASE_SECONDS, NOW - 5, True, _overdue(2)),
-        # Given up, live.
-        (NOBODY, HANDOVER_SECONDS, SINCE, False, _written(earlier=False)),
-        (NOBODY, HANDOVER_SECONDS, NOW - 1, False, WAITING),
-        (NOBODY, HANDOVER_SECONDS, NOW - 1, True, _written(earlier=True, gap=True, run=NOBODY)),
-        # Ours, live.
-        (US, 1, SINCE, False, _written(earlier=False)),
-        (US, 1, SINCE, True, _written(earlier=False, run=NOBODY)),
-        (US, 1, NOW, False, WAITING),
-        (US, 1, NOW, True, _written(earlier=True, gap=True, run=NOBODY)),
-        # Not live, whosever it was.
-        (OTHER, LEASE_SECONDS + 1, SINCE, False, _written(earlier=False)),
-        (OTHER, LEASE_SECONDS + 1, NOW, False, _written(earlier=True, gap=True)),
-        (NOBODY, HANDOVER_SECONDS + 1, SINCE, False, _written(earlier=False)),
-        (NOBODY, HANDOVER_SECONDS + 1, NOW, False, _written(earlier=True, gap=True)),
-        (US, LEASE_SECONDS + 1, SINCE, False, _written(earlier=False)),
-        (US, LEASE_SECONDS + 1, NOW, False, _written(earlier=True, gap=True)),
-        # Renewed in the future: the clock began anew.
-        (OTHER, -1, SINCE, False, _written(earlier=True, gap=True)),
+        (None, 0, SINCE, True),
+        (US, 0, SINCE, True),
+        (US, 99, NOW - 1, True),
+        (OTHER, 0, SINCE, False),
+        (OTHER, LEASE_SECONDS, SINCE, False),
+        (OTHER, LEASE_SECONDS + 1, SINCE, True),
+        (OTHER, LEASE_SECONDS + 1, NOW - 1, False),
+        (OTHER, LEASE_SECONDS + 9, NOW - NEWCOMER_SECONDS, True),
+        (NOBODY, 0, SINCE, True),
+        (NOBODY, 2, NOW - 1, False),
+        (NOBODY, 9, NOW - NEWCOMER_SECONDS, True),
+        (OTHER, -1, SINCE, True),  # the clock began anew
     ],
 )
-def test_the_truth_table(
-    run: str | None, age: float, since: float, left: bool, expected: Decision
+def test_the_holder_writes_at_once_and_others_what_the_holder_has_not_written_soon(
+    run: str | None, age: float, since: float, holds: bool
 ) -> None:
-    lease = None if run is None else Lease(run, NOW - age, SEEN_UNTIL)
-    assert decide(lease, Stay(US, since, NOW, AT, left=left), NOW, EVENTS, None) == expected
+    lease = None if run is None else Lease(run, NOW - age)
+    decision = decide(lease, [], Stay(US, since, NOW), EVENTS)
+    assert decision.written == ([OLD, YOUNG] if holds else [OLD])
+    assert decision.kept == ([] if holds else [YOUNG])
+    assert decision.lease == (Lease(US, NOW) if holds else None)
+    assert decision.until == (NOW if holds else YOUNG.noticed)
 
 
-@pytest.mark.parametrize("earlier", [True, False])
-@pytest.mark.parametrize(("run", "age"), [(US, 1), (OTHER, LEASE_SECONDS + 1), (OTHER, 200)])
-def test_what_was_decided_of_the_time_before_we_came_is_not_decided_again(
-    earlier: bool, run: str, age: float
+@pytest.mark.parametrize("how", ["ends", "hurries"])
+def test_nothing_is_kept_at_the_end_or_when_somebody_waits(how: str) -> None:
+    stay = Stay(US, SINCE, NOW, **{how: True})
+    decision = decide(Lease(OTHER, NOW), [], stay, EVENTS)
+    assert (decision.written, decision.kept, decision.lease) == ([OLD, YOUNG], [], None)
+    mine = decide(Lease(US, NOW), [], stay, EVENTS).lease
+    assert mine == Lease(NOBODY if how == "ends" else US, NOW)
+
+
+def _tenure(since: float, until: float, *, ended: bool = False, id_: int = 1) -> Tenure:
+    return Tenure(id_, OTHER, since, until, since + 5_000, until + 5_000, ended)
+
+
+@pytest.mark.parametrize(
+    ("others", "age", "earlier"),
+    [
+        ([], 0, True),
+        ([_tenure(0, SINCE)], 0, False),
+        ([_tenure(0, SINCE - 1, ended=True)], 0, True),
+        ([_tenure(0, SINCE - 1)], 0, None),
+        ([_tenure(0, SINCE - 1)], NEWCOMER_SECONDS, True),
+        ([_tenure(SINCE + 1, SINCE + 2)], 3, True),
+    ],
+)
+def test_who_was_there_before_us_is_written_unless_another_saw_them_come(
+    others: list[Tenure], age: float, earlier: bool | None
 ) -> None:
-    stay = Stay(US, SINCE, NOW, AT)
-    decision = decide(Lease(run, NOW - age, SEEN_UNTIL), stay, NOW, EVENTS, earlier)
-    assert decision == _written(earlier=earlier)
+    assert decide(None, others, Stay(US, SINCE, SINCE + age), []).earlier is earlier
 
 
-def test_a_lease_of_ours_is_renewed_with_the_last_of_several_transactions() -> None:
-    ours, stay = Lease(US, NOW - 1, SEEN_UNTIL), Stay(US, SINCE, NOW, AT, more=True)
-    assert decide(ours, stay, NOW, EVENTS, False) == _written(earlier=False)._replace(lease=ours)
-    others = ours._replace(run=OTHER, beat=NOW - LEASE_SECONDS - 1)
-    assert decide(others, stay, NOW, EVENTS, False) == _written(earlier=False)
+ENTERED = _tenure(100, 200, id_=9)
 
 
-def test_a_bridge_waits_for_the_holder_as_long_as_that_may_lag_behind() -> None:
-    holder = Lease(OTHER, NOW, SEEN_UNTIL)
-    for left, seconds in ((False, PATIENCE_SECONDS), (True, SKEW_SECONDS)):
-        just, due = (
-            [Observed(Mark(1, AT, NOW - seconds - late), EVENTS[0].happened)] for late in (0, 0.1)
-        )
-        stay = Stay(US, SINCE, NOW, AT, left=left)
-        assert decide(holder, stay, NOW, just, None).kept == just
-        assert decide(holder, stay, NOW, due, None).own == due
+@pytest.mark.parametrize(
+    ("others", "now", "expected"),
+    [
+        ([], 100, None),
+        ([_tenure(0, 50)], 300, Absence(5_050, 5_100)),
+        ([_tenure(0, 50), _tenure(20, 70), _tenure(10, 30)], 300, Absence(5_070, 5_100)),
+        ([_tenure(0, 100)], 300, None),
+        ([_tenure(100, 120, id_=3)], 300, None),
+        ([_tenure(100, 120, id_=10)], 300, None),
+        ([_tenure(150, 160)], 300, None),
+        ([_tenure(0, 99)], 99 + LEASE_SECONDS, True),
+        ([_tenure(0, 99, ended=True)], 99 + LEASE_SECONDS, Absence(5_099, 5_100)),
+        ([_tenure(0, 99)], 100 + LEASE_SECONDS, Absence(5_099, 5_100)),
+    ],
+)
+def test_a_gap_is_the_time_in_which_no_tenure_is(
+    others: list[Tenure], now: float, expected: Absence | bool | None
+) -> None:
+    assert absence([*others, ENTERED], ENTERED, now) == expected

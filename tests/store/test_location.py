@@ -23,7 +23,7 @@ from bridge.store.errors import (
     NotOurStoreError,
     StoreError,
 )
-from bridge.store.location import default_path, identity, put_aside, unusable
+from bridge.store.location import Location, default_path, identity, put_aside, unusable
 from bridge.store.sqlite import SqliteDatabase
 from bridge.store.tables import VERSION
 from tests.support.disk import mask, no_file_beyond
@@ -117,7 +117,7 @@ FOREIGN: dict[str, Callable[[Path], object]] = {
     "another database": _other_database,
     "another program's": lambda path: _with_header(path, "PRAGMA application_id = 1"),
     "an unknown version": lambda path: _with_header(path, f"PRAGMA user_version = {VERSION + 1}"),
-    "a former version": lambda path: _with_header(path, f"PRAGMA user_version = {VERSION - 1}"),
+    "a former version": lambda path: _with_header(path, f"PRAGMA user_version = {VERSION - 2}"),
 }
 
 
@@ -282,8 +282,10 @@ def broken(path: Path) -> BrokenStoreError:
 def test_a_broken_store_that_nobody_has_open_is_put_aside_once_with_all_that_belongs_to_it(
     broken: BrokenStoreError, path: Path
 ) -> None:
-    with closing(SqliteDatabase(path)), pytest.raises(BusyStoreError, match="another bridge"):
-        put_aside(path, broken)
+    with closing(Location(path)) as other:
+        other.lock(alone=False)
+        with pytest.raises(BusyStoreError, match="another bridge"):
+            put_aside(path, broken)
     assert identity(path) == broken.file
     content = path.read_bytes()
     Path(f"{path}-wal").write_bytes(b"events")

@@ -1,19 +1,51 @@
 """Which events are the same, whoever observed them."""
 
-from bridge.store.database import Happened, Observer, Recorded
-from bridge.store.pairing import unrecorded
+from math import inf
+
+import pytest
+
+from bridge.store.pairing import Alike, Key, Wanted, key_of, same
+
+WANTED = Wanted(Key(1, 5), 100.0, -inf)
+PLAIN = WANTED._replace(key=Key(1, None))
 
 
-def test_the_same_words_in_another_room_are_no_copy() -> None:
-    event, by = {"kind": "message", "sender": "Wilma", "body": "hello"}, Observer("a@b", "c", "d")
-    observed = [Happened(1.0, room, event, number=place) for place, room in enumerate("xyy")]
-    recorded = [Recorded(place, 1.0, room, event, by, True) for place, room in enumerate("xy")]
-    assert unrecorded(observed, recorded) == {2}
-    assert unrecorded(observed, recorded[:1]) == {1, 2}
+@pytest.mark.parametrize(
+    ("wanted", "rows", "taken", "expected"),
+    [
+        (WANTED, [Alike(3, 500.0, 5), Alike(4, 100.0, None)], (), 3),
+        (WANTED, [Alike(3, 500.0, 5)], (3,), 3),
+        (WANTED, [Alike(3, 100.0, 6)], (), None),
+        (WANTED, [Alike(3, 100.0, None)], (), 3),
+        (PLAIN, [Alike(3, 100.0, 6)], (), 3),
+        (PLAIN, [Alike(3, 100.0, None)], (3,), None),
+        (PLAIN, [Alike(3, 101.0, None), Alike(4, 100.5, None)], (), 4),
+        (PLAIN, [Alike(3, 130.0, None)], (), 3),
+        (PLAIN, [Alike(3, 131.0, None)], (), None),
+        (PLAIN._replace(since=90.0), [Alike(3, 89.0, None)], (), 3),
+        (PLAIN._replace(since=90.0), [Alike(3, 88.9, None)], (), None),
+        (PLAIN, [Alike(3, 100.0, None), Alike(9, 500.0, 7, copied=True)], (), 9),
+    ],
+)
+def test_which_row_is_an_event(
+    wanted: Wanted, rows: list[Alike], taken: tuple[int, ...], expected: int | None
+) -> None:
+    row = same(wanted, rows, taken)
+    assert (row and row.id) == expected
 
 
-def test_a_moderation_is_the_same_whether_or_not_its_author_was_seen() -> None:
-    by = Observer("a@b", "c", "d")
-    event = {"kind": "message", "sender": "", "retracts": "1", "moderatedBy": "Mod"}
-    observed = [Happened(1.0, "x", event | {"author": "Wilma"}, number=0)]
-    assert unrecorded(observed, [Recorded(0, 1.0, "x", event, by, True)]) == set()
+@pytest.mark.parametrize(
+    ("ours", "theirs", "equal"),
+    [
+        ({"sender": "Wilma", "body": "x"}, {"sender": "Wilma", "body": "x", "jid": "w@x"}, True),
+        ({"sender": "Wilma", "body": "x"}, {"sender": "Wilma", "body": "y"}, False),
+        ({"sender": "", "retracts": "1"}, {"sender": "", "retracts": "1", "author": "W"}, True),
+        ({"sender": "Wilma"}, {"sender": "Wilma", "payload": ["reaction"]}, False),
+        ({"codes": [104]}, {"codes": [172]}, False),
+    ],
+)
+def test_fields_that_the_room_shows_to_some_only_make_no_difference(
+    ours: dict[str, object], theirs: dict[str, object], equal: bool
+) -> None:
+    keys = [key_of({"kind": "message"} | fields) for fields in (ours, theirs)]
+    assert (keys[0] == keys[1]) is equal

@@ -185,7 +185,7 @@ async def test_what_waits_is_bounded_by_its_weight_and_the_rest_is_counted(
     recorder.close()
     (gap,) = _gaps(path)
     with closing(sqlite3.connect(path)) as store:
-        ((stanzas,),) = store.execute("SELECT count(*) FROM stanzas").fetchall()
+        ((stanzas,),) = store.execute("SELECT count(*) FROM traffic").fetchall()
     kept = stanzas + len(bodies(path))
     assert 1 < kept <= 100 // weight(said(0, large)) + 1
     assert gap["events"] == count - kept

@@ -279,7 +279,7 @@ def test_what_is_too_old_goes_at_once_stanzas_and_connections_as_rooms_do(
     _say(database, 60)
     Machine(database)
     assert len(rows(place)) == 60
-    assert selected(place, "SELECT at FROM stanzas") == [(NOW * 1000,)]
+    assert selected(place, "SELECT at FROM traffic") == [(NOW * 1000,)]
 
 
 # --- Size ---------------------------------------------------------------------------------------
@@ -306,7 +306,7 @@ def test_what_is_too_much_goes_the_oldest_first_and_the_file_shrinks(
     assert kept == [round(1000 * NOW) + number for number in range(1_500 - len(kept), 1_500)]
     assert 0 < len(kept) < 1_500
     if isinstance(place, Path):
-        assert len(kept) * 1_000 > 0.7 * MIB
+        assert len(kept) * 1_000 > 0.6 * MIB
         database.close()
         assert place.stat().st_size < 1.5 * MIB
 
@@ -323,7 +323,7 @@ def test_noise_in_a_room_leaves_the_past_of_a_quiet_one(
     assert database.size() <= MIB
     kept = _kept(place)
     assert kept[QUIET] == 200
-    assert kept[NOISY] * 6_000 > 0.6 * MIB
+    assert kept[NOISY] * 6_000 > 0.5 * MIB
 
 
 @pytest.mark.parametrize("of", ["stanzas", "connections"])
@@ -354,15 +354,15 @@ def test_what_was_recorded_while_the_clock_was_ahead_is_not_kept_in_place_of_wha
 
 def test_each_text_is_stored_once_as_utf8(database: Database) -> None:
     _say(database, 40, body="é" * 10_000)
+    database.checkpoint()
     assert 800_000 < database.size() < 1_060_000
 
 
 @in_both
 def test_what_a_room_holds_is_counted_as_it_is_written_and_deleted(database: Database) -> None:
     twice = {"kind": "message", "body": "é", "stanzaId": "1"}
-    for _ in range(2):
-        with database.transaction():
-            database.append(ME, [Happened(NOW, ROOM, twice, shared=True)] * 2)
+    with database.transaction():
+        database.append(ME, [Happened(NOW, ROOM, twice, shared=True)])
     _say(database, 7, body="ü" * 50)
     with database.transaction():
         (room,) = database.holdings()
@@ -382,7 +382,7 @@ def test_what_a_room_holds_is_counted_as_it_is_written_and_deleted(database: Dat
 def test_no_room_loses_what_is_within_its_share_and_something_goes_while_it_is_too_much(
     held: list[tuple[bool, int]], overhead: float, most: int
 ) -> None:
-    holdings = [Holding(one, "r@x" * room, size, 0.0) for one, (room, size) in enumerate(held)]
+    holdings = [Holding(one, "r@x" * room, size, 0.0) for one, (room, size) in enumerate(held, 1)]
     total = sum(one.bytes for one in holdings)
     size = int(total * overhead) + 1
     found = surplus_of(holdings, size, most)
@@ -396,10 +396,24 @@ def test_no_room_loses_what_is_within_its_share_and_something_goes_while_it_is_t
         assert total - surplus >= total * most / size - 1e-6
 
 
+def test_stanzas_take_no_more_than_a_quarter_however_little_else_there_is(
+    database: Database, place: Place
+) -> None:
+    with database.transaction():
+        stanzas = [TracedXml(NOW + number, "in", "1", "long " * 200) for number in range(600)]
+        database.append_stanzas(ME, stanzas)
+    _say(database, 10)
+    _drained(database, 1)
+    kept = selected(place, "SELECT at, length(xml) FROM traffic ORDER BY id")
+    assert 0.15 * MIB < sum(size for _, size in kept) <= 0.25 * MIB
+    assert kept[-1][0] == 1000 * (NOW + 599)
+    assert _kept(place) == {ROOM: 10}
+
+
 def test_looking_at_a_store_that_has_nothing_to_delete_writes_nothing(
     database: Database, place: Place
 ) -> None:
     _say(database, 10)
-    before = selected(place, "SELECT * FROM store"), Path(f"{place}-wal").stat().st_size
+    before = selected(place, "SELECT * FROM file"), Path(f"{place}-wal").stat().st_size
     Machine(database).run(600)
-    assert (selected(place, "SELECT * FROM store"), Path(f"{place}-wal").stat().st_size) == before
+    assert (selected(place, "SELECT * FROM file"), Path(f"{place}-wal").stat().st_size) == before

@@ -1,32 +1,71 @@
 """Many bridges on one PostgreSQL: what they read, through what, and by which clocks."""
 
 import asyncio
+import shutil
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Self
 
 import pytest
 
 from bridge.settings.database_url import database_url
-from bridge.store.database import Database, Lease, Observer, Query
+from bridge.store import shipping
+from bridge.store.clock import steady
+from bridge.store.database import Database, Observer, Query
 from bridge.store.errors import BusyStoreError, NotOurStoreError, RefusedStoreError
-from bridge.store.opening import Team, open_store
+from bridge.store.opening import Team, open_file, open_store
+from bridge.store.outbox import Outbox
 from bridge.store.postgresql import PostgresqlDatabase
-from bridge.store.writer import Entered, Moment, Writer
+from bridge.store.shipping import ship
+from bridge.store.writer import Entered, Item, Moment, Writer
 from tests.servers.certificates import Authority
 from tests.servers.postgresql import PASSWORD, USER, Postgresql, running_pgbouncer
-from tests.store.hall import EPOCH, ROOM, said
+from tests.store.hall import ROOM, said
 from tests.store.member import Member
 from tests.store.recorded import rows, selected
 
 ME = Observer("bot@localhost", "McpDebug", "run")
 QUERY = Query((ROOM,), "localhost")
-IDS = "SELECT id FROM events ORDER BY id"
+IDS = "SELECT id FROM entries ORDER BY id"
 RECORDERS, READERS, EACH = 16, 4, 10
+
+
+class Machine:
+    """A machine whose bridge writes and ships when it is told to; its clock may be wrong."""
+
+    def __init__(self, team: Team, run: str = "run", wrong: float = 0.0) -> None:
+        self.outbox = Outbox(open_file(team), stanzas=True)
+        self.outbox.file.ahead += wrong
+        self._wrong, self._writer = wrong, Writer()
+        self._database = PostgresqlDatabase(team.url)
+        entered = Entered(ROOM, time.time() + wrong, steady())
+        self._write(replace(ME, run=run), entered)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.outbox.close()
+        self._database.close()
+
+    def _write(self, *items: Item) -> None:
+        moment = Moment(time.time() + self._wrong, steady(), hurries=True)
+        self._writer.write(self.outbox.file, items, moment)
+
+    def hears(self, *marks: int, body: str = "", shared: bool = True) -> None:
+        for mark in marks:
+            heard = said(mark, body, time.time() + self._wrong)
+            self._write(heard._replace(shared=shared, steady=steady()))
+
+    def ships(self, host: str = "here") -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(shipping, "PATIENCE_SECONDS", 0.0)
+            while ship(self.outbox, self._database, host):
+                pass
 
 
 @pytest.fixture
@@ -111,7 +150,7 @@ def test_behind_a_pooler_in_transaction_mode_all_is_the_same(
 ) -> None:
     schema = team.url.parameters["options"].partition("=")[2]
     with running_pgbouncer(postgresql, schema) as url:
-        pooled = Team(database_url(url), tmp_path / "spool.db", 10)
+        pooled = Team(database_url(url), tmp_path / "team.db", 10)
         with (
             closing(open_store(pooled)) as first,
             closing(open_store(pooled)) as second,
@@ -124,7 +163,7 @@ def test_behind_a_pooler_in_transaction_mode_all_is_the_same(
                         if number == 3 and database is first:
                             with pytest.raises(BusyStoreError), second.transaction():
                                 pass
-                        database.has(ROOM, "localhost", "a0")
+                        database.newest()
                 events, _ = reading.page(QUERY, after=0, until=reading.newest(), limit=99)
                 assert len(events) == 2 * number + 2
             assert reading.span(QUERY).last == 12
@@ -135,30 +174,34 @@ def test_behind_a_pooler_in_transaction_mode_all_is_the_same(
 @pytest.mark.parametrize(
     "damage",
     [
-        "rooms SET recorder = 'x', beat = NULL",
-        "rooms SET recorder = 'x', beat = 0, seen_until = NULL",
-        "rooms SET recorder = 'x', beat = 0, seen_until = 9000000000000000000",
-        "rooms SET recorder = 'x', beat = 0, seen_until = -1",
-        "store SET newest = 0",
-        "events SET observer = 99",
+        "UPDATE {}.places SET holder = 99, beat = NULL",
+        "UPDATE {}.places SET holder = 99, beat = 'infinity'",
+        "UPDATE {}.store SET newest = 0",
+        "UPDATE {}.store SET newest = 9223372036854775807",
+        "UPDATE {}.entries SET observer = 99 WHERE id < 9",
+        "UPDATE {}.entries SET event = '{{', at = 9223372036854775807 WHERE id < 9",
+        "UPDATE {0}.entries SET id = 9 * 10 ^ 18 WHERE id = (SELECT max(id) FROM {0}.entries)",
+        "UPDATE {}.tenures SET until = 'infinity'",
+        "UPDATE {}.files SET sent = 9223372036854775807",
+        "UPDATE {}.files SET sent = 0",
+        "UPDATE {}.files SET host = 'another'",
     ],
 )
-async def test_what_another_client_wrote_keeps_nothing_from_being_recorded_or_counted(
+async def test_what_another_client_wrote_keeps_nothing_from_being_recorded(
     damage: str, team: Team, postgresql: Postgresql
 ) -> None:
     schema = team.url.parameters["options"].partition("=")[2]
-    with closing(open_store(team)) as database, database.transaction():
-        database.append(ME, [said(1), said(2)])
-        database.take(ROOM, "localhost", Lease("run", time.monotonic() - 100, EPOCH))
-    postgresql.query(f"UPDATE {schema}.{damage}")
-    writer, moment = Writer(), Moment(time.time(), time.monotonic())
-    with closing(open_store(team)) as database:
-        entered = Entered(ROOM, moment.at, moment.now)
-        writer.write(database, [replace(ME, run="next"), entered, said(3)], moment)
-        writer.write(database, [], Moment(moment.at, moment.now, closing=True))
-        events, _ = database.page(QUERY, after=0, until=database.newest(), limit=9)
-    marks = [event.event["jid"] for event in events if "jid" in event.event]
-    assert [*database.unreadable, *marks] == [1, 2, 3]
+    with Machine(team) as machine:
+        machine.hears(1, 2)
+        machine.ships()
+        postgresql.query(damage.format(schema))
+        machine.hears(3, 4)
+        machine.ships()
+        machine.hears(5)
+        machine.ships()
+    marks = [one["jid"] for one in rows(team, "kind = 'message' AND event LIKE '{\"kind%'")]
+    assert sorted(marks)[-3:] == [3, 4, 5]
+    assert len(marks) == len({*marks})
 
 
 @pytest.mark.parametrize(
@@ -208,43 +251,56 @@ def test_the_certificate_and_its_name_are_checked_unless_the_url_says_otherwise(
     assert PASSWORD not in str(raised.value)
 
 
-@pytest.mark.parametrize("wrong", [3_600.0, -3_600.0])
+@pytest.mark.parametrize("wrong", [3_600.0, -3_600.0, 0.0])
 @pytest.mark.parametrize("holder", [0, 1])
 def test_a_clock_that_is_wrong_by_an_hour_doubles_nothing_and_loses_nothing(
-    wrong: float, holder: int, team: Team
+    wrong: float, holder: int, team: Team, tmp_path: Path
 ) -> None:
-    now = 1_000.0
-    offsets = [0.0, wrong]
-    databases, writers = [], []
-    for offset in offsets:
-        database = PostgresqlDatabase(team.url)
-        database.wall = lambda offset=offset: time.time() + offset  # type: ignore[misc]
-        database.now = lambda: now
-        databases.append(database)
-        writers.append(Writer())
-
-    def write(index: int, *items: Any) -> None:
-        moment = Moment(EPOCH + now + offsets[index], now)
-        writers[index].write(databases[index], items, moment)
-
-    order = [holder, 1 - holder]
-    for index in order:
-        at = EPOCH + now + offsets[index]
-        me = Observer("bot@localhost", str(index), f"run{index}")
-        write(index, me, Entered(ROOM, at, now))
-        now += 0.5
-    for mark in range(1, 60):
-        now += 0.5
-        alive = order if mark < 30 else order[1:]  # the holder is killed
-        for index in alive:
-            write(index, said(mark, "", EPOCH + now + offsets[index]))
-    for _ in range(40):
-        now += 0.5
-        write(order[1])
-    for database in databases:
-        database.close()
+    elsewhere = replace(team, file=tmp_path / "elsewhere" / "team.db")
+    with Machine(team, "run0") as right, Machine(elsewhere, "run1", wrong) as off:
+        first, second = (right, off) if holder == 0 else (off, right)
+        for mark in range(1, 20):
+            second.hears(mark)
+            if mark < 10:
+                first.hears(mark)
+                first.ships()
+            second.ships()
     told = rows(team)
     assert [(one["kind"], one["shared"], one["jid"]) for one in told] == [
-        ("message", True, mark) for mark in range(1, 60)
+        ("message", True, mark) for mark in range(1, 20)
     ]
     assert {one["run"] for one in told} == {"run0", "run1"}
+
+
+def test_what_was_shipped_in_vain_is_not_shipped_again_and_equal_messages_stay_apart(
+    team: Team, tmp_path: Path
+) -> None:
+    elsewhere = replace(team, file=tmp_path / "elsewhere" / "team.db")
+    with Machine(team, "run0") as first, Machine(elsewhere, "run1") as second:
+        for _ in range(3):
+            first.hears(1, body="again")
+            second.hears(1, body="again")
+        first.ships()
+        second.ships()
+        second.hears(2, body="again")
+        second.ships()
+        assert [one["jid"] for one in rows(team, "kind = 'message'")] == [1, 1, 1, 2]
+
+
+def test_a_copy_of_a_file_gets_a_name_of_its_own_and_doubles_nothing(
+    team: Team, tmp_path: Path
+) -> None:
+    elsewhere = replace(team, file=tmp_path / "elsewhere" / "team.db")
+    with Machine(team) as machine:
+        machine.hears(1)
+        machine.ships()
+        machine.hears(2, shared=False)
+        machine.hears(3)
+    shutil.copytree(team.file.parent, elsewhere.file.parent, ignore=shutil.ignore_patterns("else*"))
+    with Machine(team, "late") as machine, Machine(elsewhere, "other") as copy:
+        machine.ships()
+        copy.ships("another host")
+        assert machine.outbox.file.name != copy.outbox.file.name
+        copy.hears(4)
+        copy.ships("another host")
+    assert [one["jid"] for one in rows(team, "kind = 'message'")] == [1, 2, 3, 4]

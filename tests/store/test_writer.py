@@ -1,7 +1,6 @@
 """Who writes what, for several bridges in one room, by values of time."""
 
 import json
-from contextlib import nullcontext
 from pathlib import Path
 from sys import getsizeof
 from typing import Any
@@ -13,11 +12,10 @@ from hypothesis import strategies as st
 from bridge.store import database
 from bridge.store import writer as module
 from bridge.store.database import Happened, Observer, TracedXml, weight
-from bridge.store.errors import BusyStoreError
 from bridge.store.writer import OUTSIDE, Item, Left
 from bridge.text import iso
 from tests.conftest import a_place
-from tests.store.hall import EPOCH, ROOM, SETTLED, STEPS, Bridge, Hall, Watched, play, said
+from tests.store.hall import EPOCH, ROOM, SETTLED, STEPS, Bridge, Hall, play
 from tests.support.memory import traced
 
 FAULTS = (
@@ -32,18 +30,10 @@ def hall(request: pytest.FixtureRequest, tmp_path: Path) -> Hall:
     return Hall(a_place(request, tmp_path))
 
 
-in_both = pytest.mark.parametrize("hall", ["sqlite", "postgresql"], indirect=True)
-
-
 def _marks(hall: Hall, *, shared: bool = True) -> list[int]:
     return [event["jid"] for event, all_, _ in hall.rows() if "jid" in event and all_ is shared]
 
 
-def _gaps(hall: Hall) -> list[tuple[str, str]]:
-    return [(event["from"], event["to"]) for event, _, _ in hall.rows() if event["kind"] == "gap"]
-
-
-@in_both
 def test_when_nobody_was_there_is_said_once(hall: Hall) -> None:
     first = hall.start()
     hall.enter(first)
@@ -60,9 +50,7 @@ def test_when_nobody_was_there_is_said_once(hall: Hall) -> None:
     hall.pass_time(10)
     hall.kill(second)
     hall.pass_time(10)
-    assert _gaps(hall) == [(iso(ended), iso(entered))]
-    (reason,) = (event["reason"] for event, _, _ in hall.rows() if event["kind"] == "gap")
-    assert reason == "nobody recorded this room"
+    assert hall.gaps() == [(iso(ended), iso(entered))]
 
 
 def test_what_was_said_before_we_came_stands_for_nothing_that_is_said_later(hall: Hall) -> None:
@@ -106,115 +94,104 @@ def test_a_clock_that_jumps_loses_nothing(jump: float, hall: Hall) -> None:
     hall.kill(first)
     hall.pass_time(10)
     assert _marks(hall) == marks
-    assert _gaps(hall) == []
+    assert hall.gaps() == []
 
 
-# --- What others wrote while this process stood still ---------------------------------------------
+# --- What is like something else ------------------------------------------------------------------
 
 
-def _after_a_stop(
-    hall: Hall, count: int, body: str = "", *, ids: bool = False
-) -> tuple[Bridge, Bridge]:
-    """Two bridges, of which the second stood still while so much was said."""
+def test_two_equal_messages_stay_two_whoever_wrote_the_first(hall: Hall) -> None:
+    first, second = hall.start_two_inside()
+    hall.pass_time(1)
+    marks = [hall.say("again")]
+    hall.write(first)
+    marks.append(hall.say("again"))
+    hall.kill(first)
+    hall.pass_time(2)
+    assert _marks(hall) == marks
+    marks.append(hall.say("again"))
+    hall.pass_time(2)
+    assert _marks(hall) == marks
+    assert second.writer.pending == []
+
+
+def test_what_another_bridge_wrote_is_known_by_its_stanza_id_however_late_it_is_heard(
+    hall: Hall,
+) -> None:
     first, second = hall.start_two_inside()
     hall.pass_time(1)
     second.stalled = True
-    for number in range(count):
-        hall.say(f"{body}{number}", **({"stanzaId": f"s{number}"} if ids else {}))
-        if number % 100 == 99:
-            hall.pass_time(0.5)
-    hall.pass_time(0.5)
-    return first, second
-
-
-def test_what_others_wrote_is_read_in_slices_and_before_they_have_to_wait(hall: Hall) -> None:
-    _, second = _after_a_stop(hall, 1_000, "long " * 2_000)
-    second.waiting.clear()  # it has yet to hear all of that
-    watched = Watched(hall.database)
-    with traced() as memory:
-        hall.write(second, onto=watched)
-        _, peak = memory()
-    assert watched.before == 1_000
-    assert (watched.at_once, watched.locked) == (module.SLICE, 0)
-    assert peak < 3_000_000  # of more than 10 MB
-    hall.pass_time(SETTLED)
-    assert len(_marks(hall)) == 1_000
-
-
-@in_both
-@pytest.mark.parametrize("most", [11, 12])
-def test_what_others_write_faster_than_we_read_is_not_read_while_they_wait(
-    most: int, hall: Hall, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "MAX_UNREAD", most)
-    first, second = _after_a_stop(hall, 0)
-    marks = [hall.say()]
-
-    def meanwhile() -> None:
-        marks.extend(hall.say() for _ in range(11))
-        hall.write(first)
-
-    watched = Watched(hall.database, meanwhile)
-    with pytest.raises(BusyStoreError) if most < 12 else nullcontext():
-        hall.write(second, onto=watched)
-    assert watched.locked == (0 if most < 12 else 12)
-    second.stalled = False
-    hall.pass_time(SETTLED)
-    hall.kill(first)
-    marks.append(hall.say())
-    hall.pass_time(SETTLED)
-    assert (_marks(hall), _marks(hall, shared=False)) == (marks, [])
-
-
-@in_both
-def test_a_lease_that_is_renewed_while_we_wait_for_the_lock_is_nobody_elses(hall: Hall) -> None:
-    first, second = hall.start(), hall.start()
-    hall.enter(first)
-    hall.pass_time(1)
-    hall.enter(second)
-
-    def meanwhile() -> None:
-        hall.now += 5
-        hall.write(first)
-
-    hall.write(second, onto=Watched(hall.database, meanwhile))
-    lease = hall.database.lease(ROOM, "localhost")
-    assert lease is not None
-    assert lease.run == first.run
-    assert _gaps(hall) == []
-
-
-@in_both
-@pytest.mark.parametrize("late", [20.0, 3_600.0])
-@pytest.mark.parametrize("lives", [True, False])
-def test_what_is_heard_long_after_others_wrote_it_is_not_there_twice(
-    late: float, lives: bool, hall: Hall, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "MAX_FOUND", 10)
-    first, second = _after_a_stop(hall, 200, ids=True)
+    marks = [hall.say("hello", stanzaId=f"s{number}") for number in range(200)]
     heard = [one for one in second.waiting if isinstance(one, Happened)]
     second.waiting.clear()
-    hall.now += late
-    hall.write(first)
-    if not lives:
-        hall.kill(first)
+    hall.pass_time(40)
     for one in heard:  # the server had kept them
-        second.waiting.append(one._replace(at=hall.at))
+        second.waiting.append(one._replace(at=hall.at, steady=hall.now))
     second.stalled = False
+    hall.kill(first)
     hall.pass_time(SETTLED)
-    assert len(_marks(hall)) == 200
-    assert _marks(hall, shared=False) == []
+    assert _marks(hall) == marks
 
 
-def test_little_is_kept_of_what_others_wrote_and_we_have_not_heard(
+def test_with_a_stanza_id_on_one_side_alone_the_fields_tell(hall: Hall) -> None:
+    first, second = hall.start_two_inside()
+    hall.pass_time(1)
+    mark = hall.say("hello", stanzaId="s1")
+    (plain,) = (one for one in second.waiting if isinstance(one, Happened))
+    event = {name: value for name, value in plain.event.items() if name != "stanzaId"}
+    second.waiting = [plain._replace(event=event)]
+    hall.write(first)
+    hall.pass_time(2)
+    assert _marks(hall) == [mark]
+
+
+def test_whoever_is_killed_loses_nothing_that_is_older_than_a_second(hall: Hall) -> None:
+    first, second = hall.start_two_inside()
+    hall.pass_time(1)
+    first.stalled = True  # it holds the lease
+    marks = [hall.say()]
+    hall.pass_time(1)
+    assert _marks(hall) == marks
+    hall.kill(second)
+    hall.kill(first)
+    hall.enter(hall.start())
+    hall.pass_time(SETTLED)
+    assert _marks(hall) == marks
+
+
+def test_a_holder_that_is_started_again_at_once_doubles_nothing_and_leaves_no_gap(
+    hall: Hall,
+) -> None:
+    first, _ = hall.start_two_inside()
+    hall.pass_time(1)
+    marks = list[int]()
+    for _ in range(8):
+        marks.append(hall.say())
+        hall.write(first)
+        marks.append(hall.say())
+        hall.kill(first)
+        first = hall.start()
+        hall.enter(first)
+        marks.append(hall.say())
+        hall.pass_time(1)
+    hall.pass_time(SETTLED)
+    assert _marks(hall) == marks
+    assert hall.gaps() == []
+
+
+def test_little_is_remembered_of_what_others_wrote(
     hall: Hall, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "MAX_FOUND", 100)
-    _, second = _after_a_stop(hall, 1_000)
-    second.waiting.clear()
-    hall.write(second)
+    monkeypatch.setattr(module, "MAX_TAKEN", 100)
+    first, second = hall.start_two_inside()
+    hall.pass_time(1)
+    for _ in range(1_000):
+        hall.say()
+    hall.write(first)
+    hall.pass_time(1)
     (room,) = second.writer._rooms.values()  # noqa: SLF001 - what it keeps
-    assert len(room.foreign) == 100
+    assert len(room.taken) == 100
+    assert len(_marks(hall)) == 1_000
 
 
 # --- A room that has not let us in ----------------------------------------------------------------
@@ -317,45 +294,6 @@ def test_a_stanza_and_each_begun_unit_count() -> None:
     assert weight(TracedXml(0.0, "in", "1", fits + "x")) == 2
 
 
-@pytest.mark.parametrize("fields", [HEAVY[0], HEAVY[-1]], ids=["large", "small"])
-def test_what_others_are_to_write_is_kept_by_its_weight_and_the_rest_is_written(
-    fields: dict[str, Any], hall: Hall, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "MAX_WAITING", 100)
-    first, second = hall.start_two_inside()
-    hall.pass_time(1)
-    first.inside = False  # its connection hangs, and it does not know
-    marks = [hall.say(**fields) for _ in range(150)]
-    hall.pass_time(0.5)
-    (room,) = second.writer._rooms.values()  # noqa: SLF001 - what it keeps
-    assert room.weight <= 100
-    written = len(marks) - len(room.pending)
-    assert _marks(hall, shared=False) == marks[:written]
-    hall.pass_time(SETTLED)
-    assert _marks(hall, shared=False) == marks
-
-
-@in_both
-@pytest.mark.parametrize(("among", "times"), [(5, 1), (4, 2)])
-def test_what_the_room_tells_of_before_is_compared_with_the_newest_rows(
-    among: int, times: int, hall: Hall, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "COMPARED_IDS", among)
-    first = hall.start()
-    hall.enter(first)
-    hall.say("hello")
-    told = said(0, "hello", hall.at, delayedFrom=iso(hall.at))
-    for _ in range(4):
-        hall.say()
-    hall.close(first)
-    hall.pass_time(SETTLED)
-    second = hall.start()
-    second.waiting.append(told._replace(earlier=True))
-    hall.enter(second)
-    hall.pass_time(1)
-    assert [event.get("body") for event, _, _ in hall.rows()].count("hello") == times
-
-
 @settings(max_examples=40, deadline=None)
 @given(steps=st.lists(st.one_of(*STEPS, *FAULTS), max_size=40))
 def test_whatever_comes_and_goes_every_event_is_there_once_or_in_a_gap(
@@ -363,8 +301,7 @@ def test_whatever_comes_and_goes_every_event_is_there_once_or_in_a_gap(
 ) -> None:
     hall = Hall(tmp_path_factory.mktemp("any") / "rooms.db")
     play(hall, steps, _meet)
-    # One that stood still while others said that nobody was there keeps what it saw.
-    assert {*_marks(hall)}.isdisjoint({*_marks(hall, shared=False)} - hall.alike)
+    assert _marks(hall, shared=False) == []
 
 
 def _meet(hall: Hall, name: str, number: int, *calls: int) -> None:

@@ -100,9 +100,7 @@ class Played:
 
     @property
     def link(self) -> RoomLink:
-        recording = SimpleNamespace(
-            reader=lambda _: self.reader, recorder=SimpleNamespace(warnings=self.warnings)
-        )
+        recording = SimpleNamespace(reader=lambda _: self.reader, warnings=self.warnings)
         return RoomLink(cast("Participant", self), cast("Recording", recording))
 
     def listen(self, listener: Callable[[Record], None]) -> Callable[[], None]:

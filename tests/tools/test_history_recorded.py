@@ -333,7 +333,7 @@ async def test_a_page_is_no_longer_than_it_may_be_with_warnings_in_it(
     most: int, shelf: Shelf
 ) -> None:
     shelf.say(*(f"{number:03} {'long ' * 20}" for number in range(200)), at=1)
-    damage(shelf.path, "events", 2, "event", "'{'")
+    damage(shelf.path, "entries", 2, "event", "'{'")
     played = _played(shelf)
     others = [f"{number} {'a' * 500}" for number in range(3)]
     played.warnings = [*others, left_out(7)]
@@ -346,8 +346,8 @@ async def test_a_page_is_no_longer_than_it_may_be_with_warnings_in_it(
 async def test_what_cannot_be_read_is_left_out_and_said(shelf: Shelf) -> None:
     for name in ("one", "two", "three"):
         shelf.say(name, at=2)
-    damage(shelf.path, "events", 2, "event", "'{'")
-    damage(shelf.path, "events", 3, "event", """'{"kind":"leave","sender":5}'""")
+    damage(shelf.path, "entries", 2, "event", "'{'")
+    damage(shelf.path, "entries", 3, "event", """'{"kind":"leave","sender":5}'""")
     for asked in ({"after": iso(1)}, {"before": iso(3)}):
         page = await page_of(_played(shelf), **asked)
         assert bodies(page)[0] == "one"

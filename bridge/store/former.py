@@ -1,0 +1,90 @@
+"""Shows the rows of a store of the former version, until they are moved into the new tables."""
+
+import sqlite3
+from collections.abc import Iterator
+
+from bridge.store.sqlite_file import SqliteFile
+from bridge.store.tables import FORMER_VERSION, TABLES, VERSION
+
+_TENURES = """
+SELECT id, 'former', 0.0, seen_until / 1e3, 0.0, seen_until / 1e3, 1 FROM rooms
+WHERE typeof(seen_until) = 'integer' AND seen_until BETWEEN 0 AND 253402300799999
+"""
+
+_BEGIN = (
+    (
+        "UPDATE file SET (id, put_off, day_left, stanza_bytes, former_end) = "
+        "(SELECT id, put_off, day_left, 0, "
+        "(SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'events') FROM store), "
+        "former = 1"
+    ),
+    "INSERT OR IGNORE INTO runs SELECT id, account, nickname, run, '' FROM observers",
+    (
+        "INSERT OR IGNORE INTO places (id, jid, domain, target, evicted) "
+        "SELECT id, jid, domain, '', evicted FROM rooms"
+    ),
+    f"INSERT INTO tenures (place, run, since, until, since_at, until_at, ended) {_TENURES}",
+    (
+        "INSERT INTO sqlite_sequence SELECT iif(name = 'events', 'entries', 'traffic'), seq "
+        "FROM sqlite_sequence WHERE name IN ('events', 'stanzas')"
+    ),
+)
+
+_EVENTS = "id, at, at, room, observer, shared, kind, plain, NULL, NULL, event FROM main.events"
+_STANZAS = "id, at, observer, direction, connection, xml FROM main.stanzas"
+_ENTRY = "id, at, seen, room, observer, shared, kind, plain, content, stanza, event"
+
+UNMOVED = {
+    "file (id, boot, ahead, stanza_bytes, put_off, day_left, former, former_end, copied)": "SELECT "
+    "id, '', 0.0, stanza_bytes, put_off, day_left, 1, NULL, 0 FROM main.store",
+    "runs (id, account, nickname, run, target)": "SELECT *, '' FROM main.observers",
+    "places (id, jid, domain, target, holder, beat, bytes, evicted)": "SELECT id, jid, domain, '', "
+    "NULL, NULL, bytes, evicted FROM main.rooms",
+    "tenures (place, run, since, until, since_at, until_at, ended, id)": f"SELECT *, 0 FROM "
+    f"({_TENURES})",
+    f"entries ({_ENTRY})": f"SELECT {_EVENTS}",
+    "traffic (id, at, observer, direction, connection, xml)": f"SELECT {_STANZAS}",
+}
+"""The former tables as the new ones, for a reader of a store that is not migrated."""
+
+HALF_MOVED = {
+    "entries": f"SELECT {_ENTRY} FROM main.entries UNION ALL SELECT {_EVENTS} "
+    "WHERE id <= (SELECT former_end FROM main.file)",
+    "traffic": f"SELECT * FROM main.traffic UNION ALL SELECT {_STANZAS}",
+}
+"""The same while the rows are moved."""
+
+
+def begin(file: SqliteFile) -> None:
+    """Make the new tables in a store of the former version; to a reader, show the former ones."""
+    if not file.writable:
+        _show(file, UNMOVED)
+        return
+    with file.transaction():
+        if file.row("PRAGMA user_version") == (VERSION,):
+            return  # another bridge was faster
+        for statement in (*_statements(TABLES), *_BEGIN):
+            file.all(statement)
+
+
+def look(file: SqliteFile) -> bool:
+    """Return whether former rows may be there; show them to a reader."""
+    ((pending,),) = file.all("SELECT former FROM file LIMIT 1") or [(None,)]
+    if pending and not file.writable and file.version != FORMER_VERSION:
+        _show(file, HALF_MOVED)
+    return bool(pending)
+
+
+def _show(file: SqliteFile, views: dict[str, str]) -> None:
+    for name, select in views.items():
+        file.all(f"CREATE TEMP VIEW {name} AS {select}")
+
+
+def _statements(script: str) -> Iterator[str]:
+    """Yield the statements of a script; triggers have statements inside."""
+    text = ""
+    for line in script.splitlines():
+        text += f"{line}\n"
+        if sqlite3.complete_statement(text):
+            yield text
+            text = ""

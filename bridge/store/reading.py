@@ -1,0 +1,206 @@
+"""Reads a team's database, and behind it what this machine's file has not shipped yet.
+
+The ids of a reading are the database's up to its `base`. The ids above that are the rows of the
+file, counted from the first that the database did not have when the reading began. A reader may
+have seen a row of its file before the database had it, or before the database had another machine's
+row of the same event. Such a row is not shown again.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from math import inf
+
+from bridge.store.database import Query, Readable, Recorded, Span, Tenure
+from bridge.store.outbox import Outbox
+from bridge.store.pairing import Alike, Wanted, key_of, same
+from bridge.store.shipping import SHIFT_SECONDS
+from bridge.store.sqlite import SqliteDatabase
+from bridge.store.team import TeamDatabase
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What a reader was shown: everything up to an id of the database and a row of the file."""
+
+    id: int = 0
+    row: int = 0
+
+
+@dataclass(frozen=True)
+class Extent:
+    """What a reading reads, so that every page of it sees the same."""
+
+    base: int
+    """The highest id of the database when the reading began."""
+    last: int
+    """The last id of the database that the query's times leave."""
+    sent: int
+    """The last row of the file that the database had then."""
+    before: Shown
+    file: str
+    """The name of the file; empty if there is none."""
+    away: bool = False
+    """Whether the database is not read."""
+    taken: set[int] = field(default_factory=set)
+    """Rows of the file, and ids of the database, of events that were seen twice already."""
+
+
+class TeamReading:
+    """Reads both; one thread uses it. Without a database, it reads the file alone."""
+
+    def __init__(
+        self, database: TeamDatabase | None, file: SqliteDatabase | None, extent: Extent | None
+    ) -> None:
+        self._database, self._file, self._extent = database, file, extent
+        self.unreadable: set[int] = set()
+        self.patience = 0.0 if database is None else database.patience
+
+    def begin(
+        self,
+        query: Query,
+        store: str = "",
+        id_: str = "0",
+        file: str | None = None,
+        row: str | None = None,
+    ) -> tuple[Span, Extent]:
+        """Return the range of ids, and the extent for the pages.
+
+        A cursor gives the name of the database and its last id that a reader was shown, the name of
+        this machine's file, and its last row that the reader was shown.
+        """
+        marks, name = self._marks(query.stanzas), "" if self._file is None else self._file.name
+        before = Shown(int(id_), int(row or 0) if file == name else 0)
+        if self._database is None:
+            assert self._file is not None  # one of the two is there
+            known, base = Outbox.reached(self._file)
+            if store:
+                known, base = store, before.id
+            span = self._file.span(query)
+            last = base + max(0, span.last - before.row)
+            span = span._replace(store=known, evicted=0, whole_from=-inf, begin=base)
+            span = span._replace(first=base, last=last)
+            return span, Extent(base, base, before.row, before, name, away=True)
+        base, reached = self._database.reached(name, stanzas=query.stanzas)
+        sent, span = marks[0], self._database.span(query)
+        if store and span.store != store:  # the cursor is from another database
+            before = Shown()
+        if reached is not None and sent <= reached <= self._marks(query.stanzas)[1]:
+            sent = reached
+        extent = Extent(base, min(span.last, base), max(sent, before.row), before, name)
+        tail = 0 if self._file is None else self._file.span(query).last - extent.sent
+        last = extent.last if tail <= 0 and query.end is not None else base + max(0, tail)
+        return span._replace(first=min(span.first, base), last=last), extent
+
+    def _marks(self, stanzas: bool) -> tuple[int, int]:
+        """Return the rows up to which the file was shipped, and up to which that was tried."""
+        if self._file is None:
+            return 0, 0
+        sent, trying = Outbox.marks(self._file)
+        return (sent.stanza, trying.stanza) if stanzas else (sent.event, trying.event)
+
+    def span(self, query: Query) -> Span:
+        """Return the range of the ids in the database, or in the file without one."""
+        database: Readable | None = self._database or self._file
+        assert database is not None
+        return database.span(query)
+
+    def now(self) -> float:
+        """Return the time by the clock of the database, or of the file."""
+        database: Readable | None = self._database or self._file
+        assert database is not None
+        return database.now()
+
+    def _ahead(self) -> float:
+        """Return by how much the database's clock is ahead of the file's."""
+        if self._database is None or self._file is None:
+            return 0.0
+        ahead = self._database.now() - self._file.now()
+        return ahead if abs(ahead) > SHIFT_SECONDS else 0.0
+
+    def tenures(self, room: str, domain: str) -> list[Tenure]:
+        """Return who was in the room when; the file knows its own tenures better."""
+        ahead, tenures = self._ahead(), dict[tuple[str, int], Tenure]()
+        for source, shift in ((self._database, 0.0), (self._file, ahead)):
+            for it in () if source is None else source.tenures(room, domain):
+                moved = it._replace(since=it.since + shift, until=it.until + shift)
+                tenures[it.file, it.id] = moved
+        return [*tenures.values()]
+
+    def alike(
+        self, room: str, domain: str, run: str, wanted: Sequence[Wanted]
+    ) -> list[list[Alike]]:
+        """Return for each wanted event of this run the rows that it may be."""
+        rows = [list[Alike]() for _ in wanted]
+        for number, source in enumerate((self._file, self._database)):
+            looked = [] if source is None else source.alike(room, domain, run, wanted)
+            for place, alike in enumerate(looked):
+                # Ids of the two are told apart by their sign.
+                rows[place] += [it._replace(id=-it.id if number else it.id) for it in alike]
+        return rows
+
+    def page(
+        self, query: Query, *, after: int, until: int, limit: int, backward: bool = False
+    ) -> tuple[list[Recorded], int]:
+        """Return the first events that match, and the id up to which all were read."""
+        extent = self._extent
+        assert extent is not None
+        if until > extent.base if backward else after >= extent.base:
+            return self._tail(extent, query, after, until, limit, backward=backward)
+        if self._database is None or (not backward and after >= extent.last):
+            return [], after if backward else extent.base
+        rows, end = self._database.page(
+            query, after=after, until=min(until, extent.last), limit=limit, backward=backward
+        )
+        self.unreadable |= self._database.unreadable
+        if not backward and end >= extent.last < until:
+            end = extent.base
+        return [row for row in rows if not self._was_shown(extent, query, row)], end
+
+    def _tail(
+        self, extent: Extent, query: Query, after: int, until: int, limit: int, *, backward: bool
+    ) -> tuple[list[Recorded], int]:
+        if self._file is None:
+            return [], max(after, extent.base) if backward else until
+        off = extent.base - extent.sent
+        rows, end = self._file.page(
+            query,
+            after=max(after, extent.base) - off,
+            until=until - off,
+            limit=limit,
+            backward=backward,
+        )
+        self.unreadable |= {-id_ for id_ in self._file.unreadable}
+        kept = [row for row in rows if not self._comes(extent, query, row)]
+        return [replace(row, id=row.id + off) for row in kept], end + off
+
+    def _was_shown(self, extent: Extent, query: Query, row: Recorded) -> bool:
+        """Whether the reader has seen the event as a row of its file."""
+        before = extent.before
+        if self._file is None or not before.row or row.id <= before.id:
+            return False
+        if row.file == extent.file:
+            return row.row <= before.row
+        if not row.shared:
+            return False
+        if self._file.all("SELECT 1 FROM same WHERE id = ? AND row <= ?", (row.id, before.row)):
+            return True
+        wanted = Wanted(key_of(row.event), row.seen - self._ahead(), -inf)
+        (alike,) = self._file.alike(row.room, query.domain, "", [wanted])
+        unsent, _ = self._marks(query.stanzas)
+        alike = [it for it in alike if unsent < it.id <= before.row]
+        return self._take(extent, same(wanted, alike, extent.taken))
+
+    def _comes(self, extent: Extent, query: Query, row: Recorded) -> bool:
+        """Whether a row of the file is an event that the database has from another machine."""
+        if self._database is None or not row.shared:
+            return False
+        wanted = Wanted(key_of(row.event), row.seen + self._ahead(), -inf)
+        (alike,) = self._database.alike(
+            row.room, query.domain, "", [wanted], name=extent.file, until=extent.base
+        )
+        return self._take(extent, same(wanted, alike, extent.taken))
+
+    def _take(self, extent: Extent, row: Alike | None) -> bool:
+        if row is not None:
+            extent.taken.add(row.id)
+        return row is not None

@@ -1,0 +1,329 @@
+"""Ships the events of this machine's file to the database of a team, in order and each once."""
+
+import logging
+import platform
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from math import inf
+
+from bridge.store.database import Tenure
+from bridge.store.errors import (
+    AwayStoreError,
+    BusyStoreError,
+    ForbiddenStoreError,
+    StoreError,
+)
+from bridge.store.opening import Team, open_database, open_file
+from bridge.store.outbox import DAMAGED, Outbox, Shipment
+from bridge.store.pairing import SKEW_SECONDS, Wanted, key_of, same
+from bridge.store.recorder import clocks
+from bridge.store.retention import EXPIRE_SECONDS, Retention
+from bridge.store.spool import SPOOL, follow
+from bridge.store.team import Sent, Shipped, TeamDatabase
+from bridge.text import iso, one_line
+
+SHIP_SECONDS = 0.1
+"""How long a row waits for others, to be shipped together with them."""
+
+BEAT_SECONDS = 2.0
+"""How often the database hears of a file that has nothing to ship."""
+
+RETRY_SECONDS = 2.0
+"""The pause between two attempts to reach the database: a lease is taken over within 15 s."""
+
+REFUSED_SECONDS = 10.0
+"""The same if the database is no store, or refuses us."""
+
+PATIENCE_SECONDS = 2.5
+"""Events of a room whose lease another machine has wait so long for that machine's copy."""
+
+CLOSE_SECONDS = 0.7
+"""How long the end of the process waits for the rest to be shipped."""
+
+SHIFT_SECONDS = 1.0
+"""Clocks that differ by no more count as equal: over the network, we cannot compare them more
+exactly."""
+
+SILENT_SECONDS = 3_600.0
+"""A machine that was not heard of for so long is not spoken of any more."""
+
+log = logging.getLogger(__name__)
+
+
+def ship(outbox: Outbox, database: TeamDatabase, host: str) -> bool:
+    """Ship one batch; return whether more waits. Raises `StoreError`.
+
+    The file's own words count. The database's mark is believed only where it is one of the two
+    that the file knows: what was confirmed, or what was tried and got no answer. Any other mark
+    means that a copy of the file is shipped from elsewhere, or that somebody changed the mark.
+    """
+    batch = outbox.batch()
+    with database.transaction():
+        mark = database.mark(outbox.file.name, host, batch.sent)
+        reached = Sent(mark.sent, mark.sent_stanza)
+        if mark.host != host or reached not in {batch.sent, batch.trying}:
+            outbox.rename()
+            return True
+        ahead = mark.now - outbox.file.now()
+        ahead = ahead if abs(ahead) > SHIFT_SECONDS else 0.0
+        waiting = [each for each in batch.shipped if each.number > reached.event]
+        held = database.lease(mark.id, _rooms(batch))
+        ripe = _ripe(waiting, held, outbox.file.now())
+        last, end = _reach(batch, waiting, ripe, reached)
+        rows = [_ahead(each, ahead) for each in ripe]
+        known = known_to(database, mark.id, rows, outbox, batch)
+        database.ship(mark.id, [each for each in rows if each.number not in known])
+        for number, observer, stanza in batch.stanzas:
+            if number > reached.stanza:
+                database.append_stanzas(observer, [stanza], mark.id, number)
+        database.attend(mark.id, [_until(*each, end, ahead) for each in batch.tenures])
+        database.hear(mark._replace(sent=last.event, sent_stanza=last.stanza))
+        if last != batch.sent:
+            outbox.attempt(last, known)
+    if last != batch.sent:
+        outbox.confirm(last, database.name, database.newest())
+    if batch.damaged and last == batch.last:
+        with outbox.file.transaction():
+            outbox.lose(batch.damaged, DAMAGED, time.time())
+    return not batch.complete and bool(ripe or batch.stanzas)
+
+
+def _reach(
+    batch: Shipment, waiting: list[Shipped], ripe: list[Shipped], reached: Sent
+) -> tuple[Sent, float]:
+    """Return how far the shipment goes, and up to when it has everything of the file."""
+    if len(ripe) < len(waiting):
+        last = ripe[-1].number if ripe else reached.event
+        return batch.last._replace(event=last), waiting[len(ripe)].happened.seen or 0.0
+    if batch.complete:
+        return batch.last, inf
+    return batch.last, max((each.happened.seen or 0.0 for each in ripe), default=0.0)
+
+
+def _rooms(batch: Shipment) -> dict[tuple[str, str], bool]:
+    """Return the rooms of a batch, each with whether a bridge of the file is there."""
+    rooms = {(each.happened.room, each.observer.domain): False for each in batch.shipped}
+    return rooms | {(room, domain): True for room, domain, it in batch.tenures if not it.ended}
+
+
+def _ripe(waiting: list[Shipped], held: set[tuple[str, str]], now: float) -> list[Shipped]:
+    """Return the first rows, up to one that another machine is likely to ship, too."""
+    for place, each in enumerate(waiting):
+        room, seen = (each.happened.room, each.observer.domain), each.happened.seen or 0.0
+        if each.happened.shared and room in held and 0 <= now - seen < PATIENCE_SECONDS:
+            return waiting[:place]
+    return waiting
+
+
+def _ahead(shipped: Shipped, ahead: float) -> Shipped:
+    """Return the event with its time by the clock of the database."""
+    happened = shipped.happened
+    return shipped._replace(happened=happened._replace(seen=(happened.seen or 0.0) + ahead))
+
+
+def _until(
+    room: str, domain: str, tenure: Tenure, end: float, ahead: float
+) -> tuple[str, str, Tenure]:
+    """Return a tenure up to the time `end`, by the clock of the database."""
+    over = max(0.0, min(tenure.until - tenure.since, tenure.until - end))
+    return (
+        room,
+        domain,
+        tenure._replace(
+            since=tenure.since + ahead,
+            until=tenure.until - over + ahead,
+            until_at=tenure.until_at - over,
+            ended=bool(tenure.ended) and not over,
+        ),
+    )
+
+
+def known_to(
+    database: TeamDatabase,
+    file: int,
+    rows: Sequence[Shipped],
+    outbox: Outbox,
+    batch: Shipment,
+) -> dict[int, int]:
+    """Return the ids in the database of the events that it has already, by their ids here."""
+    compared = [each for each in rows if each.happened.shared or each.number <= batch.copied]
+    first = min((each.happened.seen or 0.0 for each in compared), default=0.0)
+    taken, known = outbox.taken(first) if compared else set[int](), dict[int, int]()
+    for room, domain in {(each.happened.room, each.observer.domain) for each in compared}:
+        place = (room, domain)
+        here = [each for each in compared if (each.happened.room, each.observer.domain) == place]
+        stays = [tenure for *where, tenure in batch.tenures if (*where,) == place]
+        wanted = [_wanted(each, stays) for each in here]
+        by = [each.observer for each in here]
+        looked = database.alike(room, domain, "", wanted, file=file, observers=by)
+        for each, want, alike in zip(here, wanted, looked, strict=True):
+            if (row := same(want, alike, taken)) is not None:
+                taken.add(row.id)
+                known[each.number] = row.id
+    return known
+
+
+def _wanted(shipped: Shipped, stays: Sequence[Tenure]) -> Wanted:
+    happened, since = shipped.happened, -inf
+    seen = happened.at if happened.seen is None else happened.seen
+    if "delayedFrom" not in happened.event:  # others saw live what a room repeats as history
+        ours = (it.since for it in stays if it.run == shipped.observer.run)
+        since = max((it for it in ours if it <= seen + SKEW_SECONDS), default=-inf)
+    return Wanted(happened.key or key_of(happened.event), seen, since, row=shipped.number)
+
+
+@dataclass
+class _Outage:
+    """What is wrong, in a sentence for users, and when to try again."""
+
+    text: str = ""
+    until: float = 0.0
+
+
+class Shipper:
+    """Ships from a thread of its own, unless another process of the user does so.
+
+    In a `record`, it also deletes from the database what is too old or too much.
+    """
+
+    def __init__(
+        self,
+        team: Team,
+        refuse: Callable[[ForbiddenStoreError], object],
+        *,
+        stanzas: bool,
+        retention: Retention | None,
+    ) -> None:
+        """`refuse` is called if the role may only read, and nothing will ever be shipped."""
+        self._team, self._refuse, self._stanzas = team, refuse, stanzas
+        self._retention = retention
+        self._outbox: Outbox | None = None
+        self._database: TeamDatabase | None = None
+        self._trouble = _Outage()
+        self._host = platform.node() or "localhost"
+        self._silent: list[tuple[str, float]] = []
+        self._waiting = 0
+        self._tidied = self._followed = -inf
+        self._news = threading.Event()
+        self._closing = False
+        self._thread = threading.Thread(target=self._run, name="shipper", daemon=True)
+        self._thread.start()
+
+    @property
+    def warnings(self) -> list[str]:
+        """What is wrong with the database, and what other machines have not shipped."""
+        troubles = [self._trouble.text] if self._trouble.text else []
+        return troubles + [
+            f"{one_line(host)} was last heard of at {iso(at)}; what it recorded since is not shown"
+            for host, at in self._silent
+        ]
+
+    def wake(self) -> None:
+        """Note that the file has new rows."""
+        self._news.set()
+
+    def close(self) -> None:
+        """Ship the rest, if the database takes it soon."""
+        self._closing = True
+        self._news.set()
+        self._thread.join(CLOSE_SECONDS)
+
+    def _run(self) -> None:
+        closing = False
+        while not closing:
+            self._news.wait(BEAT_SECONDS if self._trouble.until == 0.0 else RETRY_SECONDS)
+            self._news.clear()
+            if not self._closing:
+                time.sleep(SHIP_SECONDS)
+            closing = self._closing
+            if time.monotonic() < self._trouble.until:
+                self._count()
+                continue
+            try:
+                self._work()
+            except ForbiddenStoreError as error:
+                self._refuse(error)
+                break
+            except BusyStoreError:
+                self._news.set()
+            except AwayStoreError as error:
+                self._lose(error, "is away", RETRY_SECONDS)
+            except StoreError as error:
+                self._lose(error, "takes nothing", REFUSED_SECONDS)
+            except Exception as error:  # the thread must go on after any error
+                log.debug("where shipping failed", exc_info=error)
+                mistake = StoreError(f"a mistake in the bridge ({type(error).__name__})")
+                self._lose(mistake, "takes nothing", REFUSED_SECONDS)
+            else:
+                if self._trouble.text:
+                    log.warning("the database is back, and has what waited")
+                self._trouble = _Outage()
+        self._let_go()
+        if self._outbox is not None:
+            self._outbox.close()
+
+    def _lose(self, error: StoreError, how: str, pause: float) -> None:
+        self._let_go()
+        known = bool(self._trouble.text)
+        self._trouble = _Outage(f"The database {how} ({error})", time.monotonic() + pause)
+        self._count()
+        if not known:
+            log.warning("%s", self._trouble.text)
+
+    def _count(self) -> None:
+        """Say how much waits."""
+        waits, count = self._trouble.text.partition("; ")[0], 0
+        with suppress(StoreError):
+            count = self._opened().waiting()
+        where = str(self._team.file)
+        self._trouble.text = f"{waits}; {count:,} events and stanzas wait in {where!r}"
+
+    def _let_go(self) -> None:
+        if self._database is not None:
+            self._database.close()
+            self._database = None
+
+    def _opened(self) -> Outbox:
+        if self._outbox is not None and not self._outbox.file.is_current():
+            self._outbox.close()
+            self._outbox = None
+        if self._outbox is None:
+            self._outbox = Outbox(open_file(self._team), stanzas=self._stanzas)
+        return self._outbox
+
+    def _work(self) -> None:
+        outbox, now = self._opened(), time.monotonic()
+        ships = outbox.locked()
+        due = ships and now - self._tidied >= EXPIRE_SECONDS and not self._closing
+        if due and not outbox.tidy(self._team.megabytes << 20):
+            self._tidied = now
+        if self._database is None:
+            making = self._retention is not None
+            self._database = open_database(self._team, writable=True, making=making)
+        database = self._database
+        if ships:
+            self._follow_spool(outbox, database)
+            while ship(outbox, database, self._host):
+                pass
+        self._silent = database.silent(outbox.file.name, SILENT_SECONDS)
+        if self._retention is not None and database.may_delete and not self._closing:
+            while self._retention.apply(database, clocks()):
+                pass
+
+    def _follow_spool(self, outbox: Outbox, database: TeamDatabase) -> None:
+        """Ship first what a bridge of the former version left."""
+        if self._followed < 0:
+            path, batch = self._team.file.with_name(SPOOL), outbox.batch()
+
+            def add(events: list[Shipped]) -> None:
+                mark = database.mark(outbox.file.name, self._host, batch.sent)
+                numbered = [each._replace(number=-n) for n, each in enumerate(events)]
+                known = known_to(database, mark.id, numbered, outbox, batch)
+                lacking = [each for each in numbered if each.number not in known]
+                database.ship(mark.id, [each._replace(number=0) for each in lacking])
+
+            follow(path, self._team.url.name, database, add)
+            self._followed = 0.0
