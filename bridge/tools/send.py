@@ -162,14 +162,13 @@ async def xmpp_send(
         answers = await _answers(link, reflection.record, from_, await_seconds, context)
     lists = {"answers": answers} if await_seconds else {}
     further: Entry = {}
-    if await_seconds and not answers:
+    if await_seconds and not any(entry["how"] == "public" for entry in answers):
         several = len(link.participant.memberships) > 1
         asked = {"nickname": from_} if from_ else {}
-        further = {
-            "hint": f"No answer within {await_seconds:g} s. Call xmppDiagnose with the nickname of "
-            "who should have answered, or xmppWait with this cursor to wait on.",
-            "nextStep": call("xmppDiagnose", asked, membership.name if several else ""),
-        }
+        step = call("xmppDiagnose", asked, membership.name if several else "")
+        hint = f"No answer within {await_seconds:g} s. Call xmppDiagnose with the nickname of who "
+        hint += "should have answered, or xmppWait with this cursor to wait on."
+        further = {**nonempty({"hint": "" if answers else hint}), "nextStep": step}
     result = _proof_of(reflection, message) | {
         "to": membership.name,
         "cursor": link.participant.journal.cursor_of(reflection.record.number),

@@ -329,7 +329,7 @@ TROUBLES: dict[str, Trouble] = {
     "its nickname is spelt otherwise": Trouble(
         "present", asked="robot", around=False, outcome="unknown"
     ),
-    "it left": Trouble("present", then=leaves, around=False),
+    "it left": Trouble("present", then=leaves, around=False, outcome="unknown"),
     "it was kicked": Trouble("present", then=is_kicked, on_both=True, around=False),
     "it changed its nickname": Trouble("present", then=is_renamed, around=False),
     "it has no voice": Trouble("voice", then=is_silenced, on_both=True, hows="", around=False),

@@ -54,6 +54,12 @@ STAYS_SECONDS = 3_600.0
 REGULAR = 0.1
 """Departures are regular if the times between them differ by no more than this fraction."""
 
+IDLE = (
+    "So regular: an idle timeout? A server, a proxy or a router may end connections that are "
+    "silent for long: let the program ping more often."
+)
+"""What to do if an occupant comes and goes after the same time."""
+
 HISTORY_SECONDS = 5.0
 """A message that a program says within so many seconds after it came may answer the history."""
 
@@ -206,11 +212,12 @@ def stays(evidence: Evidence) -> Finding:
     if not is_lost:
         hint = "It seems to end and to be started again, or to leave the room: see what restarts "
         hint += "it (a supervisor, a timer), and whether it ends by an error."
+        if regular and not getattr(last, "status", None):
+            hint = f"{IDLE} {hint}"  # some servers say nothing of a connection that broke
         return Finding(False, detail, hint, symptom=explained)
     hint = "Its connection ends, and it comes back: its own log should say why."
     if regular:
-        hint = "So regular: an idle timeout? A server, a proxy or a router may end connections "
-        hint += "that are silent for long: let the program ping more often."
+        hint = IDLE
     return Finding(False, detail, hint, symptom=not regular)
 
 

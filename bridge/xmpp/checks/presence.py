@@ -56,8 +56,8 @@ def present(evidence: Evidence) -> Finding:
         event = past.gone[0].event
         if isinstance(event, events.NicknameChanged):
             return Finding(False, f"{detail}.", hint, leads_to=event.new_nickname)
-        lost = is_lost_connection(event)
-        return Finding(False, f"{detail}{near}.", hint, symptom=lost)
+        unclear = all(_is_unclear(record.event) for record in past.gone)
+        return Finding(False, f"{detail}{near}.", hint, symptom=unclear)
     if not status.shows_all:
         detail = f"Whether {who} is in the room is unknown: the room does not show everybody, and "
         detail += f"{who} was not heard while the bridge watched{evidence.since}{near}."
@@ -73,6 +73,15 @@ def present(evidence: Evidence) -> Finding:
     leads_to = alike[0] if len(alike) == 1 else ""
     is_typo = status.room_created and bool(evidence.rooms)
     return Finding(False, f"{detail}.", hint, symptom=not is_typo, leads_to=leads_to)
+
+
+def _is_unclear(event: events.Event) -> bool:
+    """Whether an occupant left in a way that does not say why.
+
+    Some servers say nothing of a connection that broke.
+    """
+    words = getattr(event, "codes", ()) or getattr(event, "status", None)
+    return is_lost_connection(event) or not words
 
 
 def _predecessor(evidence: Evidence) -> str:
@@ -111,7 +120,8 @@ def _departure(gone: Record) -> tuple[str, str]:
     assert isinstance(event, events.OccupantLeft)
     codes = sorted(event.codes & events.STATUS_CODES.keys())
     meanings = ", ".join(events.STATUS_CODES[code] for code in codes)
-    detail = f"left the room at {at}: {meanings or 'it went by itself'}{_by(event.actor)}"
+    went = "its connection broke" if is_lost_connection(event) else "it went by itself"
+    detail = f"left the room at {at}: {meanings or went}{_by(event.actor)}"
     if reason := event.reason or event.status:
         detail += f", saying {words_of(reason)}"
     if meanings:

@@ -493,7 +493,8 @@ def gone_and_back(period: float, *, status: str | None = None, jitter: float = 0
     [
         (gone_and_back(60.0, status="SSL error: unexpected eof"), "cause", "an idle timeout"),
         (gone_and_back(60.0, status="Connection timed out"), "cause", "an idle timeout"),
-        (gone_and_back(60.0), "cause", "started again"),
+        (gone_and_back(60.0), "cause", "idle timeout? A server"),
+        (gone_and_back(60.0, jitter=40.0), "cause", "started again"),
         (gone_and_back(60.0, status="bye"), "cause", "started again"),
         (gone_and_back(60.0, status="socket closed", jitter=40.0), "unknown", "its own log"),
     ],
