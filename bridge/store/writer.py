@@ -235,7 +235,8 @@ class Writer:
         ]
         if room.tenure is None:
             room.tenure = self._file.enter(name, me.domain, me.run, since, room.since.at)
-            event = {"kind": "gap", "tenure": room.tenure}
+            # With its run: stays of two files may have one number, and are not the same event.
+            event = {"kind": "gap", "tenure": room.tenure, "run": me.run}
             anchor = Happened(room.since.at, name, event, shared=True, seen=since)
             self._rows.append((room.began, anchor))
         events = self._with_stored(me, name, room, others, since)
