@@ -155,6 +155,7 @@ async def test_commits_lost_while_a_lease_is_taken_lose_and_double_nothing(
             await account_of(room, seed)
 
 
+@pytest.mark.long
 async def test_a_file_that_is_locked_while_a_bridge_comes_makes_no_gap(
     sandbox: XmppServer, file: dict[str, str], tmp_path: Path
 ) -> None:
@@ -179,6 +180,7 @@ def _stopped(room: Room, name: str) -> Bridge:
     return bridge
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["file", "team"])
 async def test_a_bridge_that_is_stopped_for_longer_than_a_lease_loses_and_doubles_nothing(
     kind: str, sandbox: XmppServer, tmp_path: Path, request: pytest.FixtureRequest
