@@ -182,12 +182,13 @@ def _tool(tool: Tool, revision: Revision) -> dict[str, Json]:
     if revision >= V2025_06_18 and tool.output_schema is not None:
         wire["outputSchema"] = tool.output_schema
     if revision >= V2025_03_26:
-        hints: dict[str, Json] = {"readOnlyHint": tool.read_only, "openWorldHint": tool.open_world}
-        if revision < V2025_06_18:
-            hints["title"] = tool.title
-        if not tool.read_only:  # otherwise they say nothing (MCP 2025-11-25, ToolAnnotations)
-            hints |= {"destructiveHint": tool.destructive, "idempotentHint": tool.idempotent}
-        wire["annotations"] = hints
+        wire["annotations"] = {
+            **({"title": tool.title} if revision < V2025_06_18 else {}),
+            "readOnlyHint": tool.read_only,
+            "destructiveHint": tool.destructive,
+            "idempotentHint": tool.idempotent,
+            "openWorldHint": tool.open_world,
+        }
     return wire
 
 
