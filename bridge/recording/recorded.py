@@ -23,7 +23,7 @@ from bridge.store.errors import AwayStoreError
 from bridge.store.location import lying_aside
 from bridge.store.opening import Place, Team, open_database, open_file, open_store
 from bridge.store.pairing import Wanted, key_of, same
-from bridge.store.reading import Extent, TeamReading
+from bridge.store.reading import UNKNOWN, Extent, TeamReading
 from bridge.store.sqlite import SqliteDatabase
 from bridge.store.team import TeamDatabase
 from bridge.store.writer import gap
@@ -223,7 +223,7 @@ class Walk:
         """Return the cursor right after the event with this row id."""
         if (extent := self._extent) is None or not extent.file:
             return f"{RECORDED}{self._span.store}-{id_}"
-        row = extent.before.row if id_ <= extent.base else id_ - extent.base + extent.sent
+        row = extent.before.row if id_ < extent.base else id_ - extent.base + extent.sent
         return f"{RECORDED}{self._span.store}-{min(id_, extent.base)}-{extent.file}-{row}"
 
     def record(self, row: Recorded) -> Record:
@@ -277,7 +277,7 @@ class Walk:
     def _begin_after(self, cursor: str) -> None:
         match = _match(cursor)
         id_, evicted = int(match[2]), self._span.evicted
-        if match[1] != self._span.store:
+        if match[1] not in {UNKNOWN, self._span.store}:
             self._read_up_to, self.gap = 0, Loss(id_ + 1, evicted, "restarted")
         elif id_ > self._span.last and self._query.end is None:
             raise CursorError("it lies ahead of everything that was recorded")

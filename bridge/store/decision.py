@@ -119,7 +119,11 @@ def is_open(tenure: Tenure, now: float, patience: float = LEASE_SECONDS) -> bool
 
 
 class Absence(NamedTuple):
-    """A time when no bridge was in a room, in seconds since the epoch."""
+    """A time when no bridge was in a room, in seconds since the epoch.
+
+    It is by the clock of the machine that recorded before and after it; if that was set, or these
+    are two machines, by the clock that they share.
+    """
 
     start: float
     end: float
@@ -140,4 +144,6 @@ def absence(
         return None
     if any(is_open(tenure, now, patience) for tenure in before):
         return True
-    return Absence(last.until_at, entered.since_at)
+    if last.file == entered.file and last.until_at <= entered.since_at:
+        return Absence(last.until_at, entered.since_at)
+    return Absence(last.until, entered.since)  # the clocks of two machines may differ

@@ -88,7 +88,7 @@ class Outbox:
 
     def waiting(self) -> int:
         """Return how many events and stanzas wait."""
-        sent, _ = self.marks(self.file)
+        sent, _ = self.file.marks()
         rows = "SELECT count(*) FROM entries JOIN places ON places.id = room "
         stanzas = "SELECT count(*) FROM traffic JOIN runs ON runs.id = observer "
         count = 0
@@ -101,27 +101,11 @@ class Outbox:
                 count += number
         return count
 
-    @staticmethod
-    def marks(file: SqliteDatabase) -> tuple[Sent, Sent]:
-        """Return how far the file was shipped, and how far it was tried to ship it."""
-        rows = file.all(
-            "SELECT sent, sent_stanza, trying, trying_stanza FROM shipped WHERE target = ?",
-            (file.target,),
-        )
-        row = rows[0] if rows else (0, 0, 0, 0)
-        return Sent(*row[:2]), Sent(*row[2:])
-
-    @staticmethod
-    def reached(file: SqliteDatabase) -> tuple[str, int]:
-        """Return the name of the database that had the file last, and its highest id then."""
-        rows = file.all("SELECT store, newest FROM shipped WHERE target = ?", (file.target,))
-        return rows[0] if rows else ("0", 0)
-
     def batch(self) -> Shipment:
         """Read the rows that wait, as many as one transaction ships."""
         file = self.file
         with file.snapshot():
-            sent, trying = self.marks(self.file)
+            sent, trying = self.file.marks()
             (copied,) = file.row("SELECT copied FROM file")
             rows = file.all(
                 "SELECT entries.id, at, seen, jid, domain, account, nickname, run, shared, "
@@ -166,17 +150,19 @@ class Outbox:
         )
         return {id_ for (id_,) in rows}
 
-    def attempt(self, last: Sent, same: Mapping[int, int]) -> None:
+    def attempt(self, reached: Sent, last: Sent, same: Mapping[int, int]) -> None:
         """Write how far a transaction goes that is about to be committed.
 
-        `same` has the ids in the database of the events that it leaves out, by their ids here.
+        The database says that it has everything up to `reached`: a former attempt is over. `same`
+        has the ids in the database of the events that it leaves out, by their ids here.
         """
         # What the database may have must not be undone here by a loss of power.
         self.file.all("PRAGMA synchronous = FULL")
         with self.file.transaction():
             self.file.all(
-                "UPDATE shipped SET trying = ?, trying_stanza = ? WHERE target = ?",
-                (*last, self.file.target),
+                "UPDATE shipped SET (sent, sent_stanza, trying, trying_stanza) = (?, ?, ?, ?) "
+                "WHERE target = ?",
+                (*reached, *last, self.file.target),
             )
             self.file.many("INSERT OR REPLACE INTO same VALUES (?, ?)", [*same.items()])
         self.file.all("PRAGMA synchronous = NORMAL")
@@ -217,7 +203,7 @@ class Outbox:
         that were not shipped.
         """
         file, now = self.file, self.file.now()
-        sent, _ = self.marks(self.file)
+        sent, _ = self.file.marks()
         rows = (
             "SELECT {0}.id FROM {0} JOIN {1} ON {1}.id = {2} WHERE target = ? {3} ORDER BY {0}.id"
         )

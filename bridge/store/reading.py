@@ -11,11 +11,13 @@ from dataclasses import dataclass, field, replace
 from math import inf
 
 from bridge.store.database import Query, Readable, Recorded, Span, Tenure
-from bridge.store.outbox import Outbox
 from bridge.store.pairing import Alike, Wanted, key_of, same
 from bridge.store.shipping import SHIFT_SECONDS
 from bridge.store.sqlite import SqliteDatabase
 from bridge.store.team import TeamDatabase
+
+UNKNOWN = "0"
+"""The name of a team's database in a cursor, as long as this machine's file was never shipped."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ class TeamReading:
         before = Shown(int(id_), int(row or 0) if file == name else 0)
         if self._database is None:
             assert self._file is not None  # one of the two is there
-            known, base = Outbox.reached(self._file)
+            known, base = self._file.reached()
             if store:
                 known, base = store, before.id
             span = self._file.span(query)
@@ -82,7 +84,7 @@ class TeamReading:
             return span, Extent(base, base, before.row, before, name, away=True)
         base, reached = self._database.reached(name, stanzas=query.stanzas)
         sent, span = marks[0], self._database.span(query)
-        if store and span.store != store:  # the cursor is from another database
+        if store not in {"", UNKNOWN, span.store}:  # the cursor is from another database
             before = Shown()
         if reached is not None and sent <= reached <= self._marks(query.stanzas)[1]:
             sent = reached
@@ -95,7 +97,7 @@ class TeamReading:
         """Return the rows up to which the file was shipped, and up to which that was tried."""
         if self._file is None:
             return 0, 0
-        sent, trying = Outbox.marks(self._file)
+        sent, trying = self._file.marks()
         return (sent.stanza, trying.stanza) if stanzas else (sent.event, trying.event)
 
     def span(self, query: Query) -> Span:
@@ -182,7 +184,7 @@ class TeamReading:
             return row.row <= before.row
         if not row.shared:
             return False
-        if self._file.all("SELECT 1 FROM same WHERE id = ? AND row <= ?", (row.id, before.row)):
+        if self._file.has_same(row.id, before.row):
             return True
         wanted = Wanted(key_of(row.event), row.seen - self._ahead(), -inf)
         (alike,) = self._file.alike(row.room, query.domain, "", [wanted])
@@ -192,8 +194,10 @@ class TeamReading:
 
     def _comes(self, extent: Extent, query: Query, row: Recorded) -> bool:
         """Whether a row of the file is an event that the database has from another machine."""
-        if self._database is None or not row.shared:
+        if self._file is None or not row.shared:
             return False
+        if self._database is None:
+            return 0 < self._file.same_as(row.row) <= extent.before.id
         wanted = Wanted(key_of(row.event), row.seen + self._ahead(), -inf)
         (alike,) = self._database.alike(
             row.room, query.domain, "", [wanted], name=extent.file, until=extent.base

@@ -82,7 +82,7 @@ def ship(outbox: Outbox, database: TeamDatabase, host: str) -> bool:
         database.attend(mark.id, [_until(*each, end, ahead) for each in batch.tenures])
         database.hear(mark._replace(sent=last.event, sent_stanza=last.stanza))
         if last != batch.sent:
-            outbox.attempt(last, known)
+            outbox.attempt(reached, last, known)
     if last != batch.sent:
         outbox.confirm(last, database.name, database.newest())
     if batch.damaged and last == batch.last:

@@ -30,6 +30,7 @@ from bridge.store.errors import BrokenStoreError
 from bridge.store.pairing import SAME_SECONDS, Alike, Wanted, key_of
 from bridge.store.sqlite_file import SqliteFile
 from bridge.store.tables import FORMER_VERSION, ROW_BYTES, weight_of
+from bridge.store.team import Sent
 
 SPAN = 50_000
 """Ids that one statement reads at most, which takes some 30 ms."""
@@ -383,3 +384,26 @@ class SqliteDatabase(SqliteFile):
             self.all(f"INSERT OR IGNORE INTO {table} ({names}) VALUES ({places})", key)
             rows = [self.row(find, key)]
         return int(rows[0][0])
+
+    def marks(self) -> tuple[Sent, Sent]:
+        """Return how far the file was shipped, and how far it was tried to ship it."""
+        rows = self.all(
+            "SELECT sent, sent_stanza, trying, trying_stanza FROM shipped WHERE target = ?",
+            (self.target,),
+        )
+        row = rows[0] if rows else (0, 0, 0, 0)
+        return Sent(*row[:2]), Sent(*row[2:])
+
+    def reached(self) -> tuple[str, int]:
+        """Return the name of the database that had the file last, and its highest id then."""
+        rows = self.all("SELECT store, newest FROM shipped WHERE target = ?", (self.target,))
+        return rows[0] if rows else ("0", 0)
+
+    def same_as(self, row: int) -> int:
+        """Return the id in the database of the event that this row is, too; 0 if none is known."""
+        rows = self.all("SELECT id FROM same WHERE row = ?", (row,))
+        return int(rows[0][0]) if rows else 0
+
+    def has_same(self, id_: int, row: int) -> bool:
+        """Whether a row up to `row` is the event that has this id in the database."""
+        return bool(self.all("SELECT 1 FROM same WHERE id = ? AND row <= ?", (id_, row)))
