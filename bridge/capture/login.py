@@ -15,7 +15,6 @@ from bridge.wire import names
 from bridge.wire.names import SASL, SASL2, SM, TLS, condition_of, local, split
 
 FAILED = f"{{{SM}}}failed"
-COMPONENT = "jabber:component:accept"
 OLD_MECHANISMS = frozenset({"DIGEST-MD5", "CRAM-MD5"})
 """Mechanisms that libraries and servers often have wrong (RFC 6331). The server speaks first."""
 MALFORMED = frozenset({"malformed-request", "incorrect-encoding"})
@@ -146,7 +145,7 @@ class LoginState:
         self.has_own_header = self.has_own_header or stanza.sent
         if stanza.sent:
             sender = stanza.element.get("from", "")
-            if stanza.element.get("xmlns") == COMPONENT:
+            if stanza.element.get("xmlns") == names.COMPONENT:
                 client.is_component, sender = True, stanza.element.get("to", "")
             client.account = client.account or sender[:MAX_TEXT]
         elif self.mechanism:

@@ -8,18 +8,18 @@ from contextlib import suppress
 from pathlib import Path
 from xml.etree.ElementTree import Element, SubElement
 
+from bridge.capture.stanza import STANZA_TAGS
 from bridge.files import make_folder, open_private
 from bridge.logs import FileHandler
 from bridge.recording.tapped import MAX_READ_BYTES, file_of
 from bridge.text import iso
-from bridge.wire.names import BIND, domain_of, local, lower_bare
+from bridge.wire.names import BIND, HEADER, domain_of, local, lower_bare
 from bridge.wire.xmlwriter import written
+from bridge.xmpp.link.stream import STREAM_FOOTER
 from bridge.xmpp.link.trace import redacted
 
 MAX_EARLY = 1_000
 """We keep at most so many entries until the account is known."""
-
-STANZA_TAGS = ("message", "presence", "iq")
 
 
 class CaptureFile:
@@ -78,21 +78,25 @@ class CaptureFile:
         return False
 
 
-def recorded(sent: bool, element: Element, raw: bytes, known: Collection[str]) -> tuple[str, bool]:
-    """Return what is kept of an element, as XML, and whether that is all of it.
+def recorded(sent: bool, element: Element, raw: bytes, known: Collection[str]) -> tuple[str, int]:
+    """Return what is kept of an element, as XML, and how many bytes passed if that is not all.
 
     Unless a stanza is from or to one of the `known` rooms and services, only its kind is kept, and
     no words.
     """
+    match element.tag:
+        case "/stream":
+            return STREAM_FOOTER, 0
+        case "/hole":
+            return "<", len(raw)
     is_stanza = element.tag in STANZA_TAGS
     is_bind = element.find(f"{{{BIND}}}bind") is not None
     other = lower_bare(element.get("to" if sent else "from", ""))
     if is_stanza and not is_bind and other not in known:
-        return written(_outline(sent, element)), False
+        return written(_outline(sent, element)), len(raw)
     clean = redacted(element)
-    if clean is element and is_stanza and raw.startswith(b"<" + element.tag.encode()):
-        return raw.decode("utf-8", "replace"), True
-    return written(clean), True
+    is_raw = element.tag == HEADER or (is_stanza and raw.startswith(b"<" + element.tag.encode()))
+    return (raw.decode("utf-8", "replace") if clean is element and is_raw else written(clean)), 0
 
 
 def _outline(sent: bool, element: Element) -> Element:

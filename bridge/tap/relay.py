@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeAlias
 from xml.etree.ElementTree import Element
 
 from bridge.capture.elements import elements_of
-from bridge.capture.stanza import HOLE
+from bridge.capture.stanza import HOLE, STANZA_TAGS
 from bridge.tap.lane import Piece, StreamLane, without
 from bridge.tap.login import ClientLogin
 from bridge.wire import names
@@ -21,7 +21,6 @@ from bridge.wire.names import SASL, SASL2, SASL_CB, SM, TLS
 from bridge.wire.xmlstream import DamagedElement
 from bridge.xmpp.link.offer import Offer, offer_in
 
-COMPONENT = "jabber:component:accept"
 COMPRESS = "http://jabber.org/protocol/compress"
 
 CHANGES = {
@@ -57,7 +56,7 @@ PATTERNS = {
 _LOGIN = frozenset(f"{{{SASL}}}{name}" for name in ("auth", "response", "abort"))
 _AUTH, _SUCCESS = f"{{{SASL}}}auth", f"{{{SASL}}}success"
 _PROCEED = f"{{{TLS}}}proceed"
-_STANZAS = names.STANZAS | {f"{{{COMPONENT}}}{name}" for name in ("message", "presence", "iq")}
+_STANZAS = names.STANZAS | {f"{{{names.COMPONENT}}}{name}" for name in STANZA_TAGS}
 
 
 class PassedBytes(NamedTuple):
@@ -221,7 +220,7 @@ class Relay:
                 yield Changed(tag)
             yield PassedBytes(False, passed)
             yield SeenElement(False, element, passed)
-            self._is_in = self._is_in or tag == f"{{{COMPONENT}}}handshake"
+            self._is_in = self._is_in or tag == f"{{{names.COMPONENT}}}handshake"
             if tag == _SUCCESS:
                 yield from self._begin_anew()
 

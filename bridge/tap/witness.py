@@ -5,19 +5,17 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from xml.etree.ElementTree import Element
 
-from bridge.capture import stanza
 from bridge.capture.capture import Capture
 from bridge.capture.examined import Examined
 from bridge.capture.finding import Finding, Severity
 from bridge.capture.stanza import FOOTER, PAUSE, LogPlace, Stanza
 from bridge.capture.stream import Stream
-from bridge.tap.record import STANZA_TAGS, CaptureFile, recorded
+from bridge.tap.record import CaptureFile, recorded
 from bridge.tap.remarks import remark
 from bridge.text import iso
-from bridge.wire.names import CLIENT, HEADER, domain_of, lower_bare
+from bridge.wire.names import CLIENT, COMPONENT, HEADER, domain_of, lower_bare
 from bridge.wire.xmlwriter import written
 
-COMPONENT = "jabber:component:accept"
 _DEFAULTS = tuple(f"{{{space}}}" for space in (CLIENT, COMPONENT))
 
 
@@ -35,7 +33,7 @@ class Witness:
 
     def __init__(
         self,
-        record: CaptureFile,
+        file: CaptureFile,
         rooms: Collection[str],
         show: Callable[[Finding], None],
         *,
@@ -45,7 +43,7 @@ class Witness:
     ) -> None:
         """`show` gets each error and warning once, `draw` each stanza, for a page."""
         self.capture = Capture(command=command, observe=self._observe)
-        self._record = record
+        self._file = file
         self._rooms = frozenset(map(lower_bare, rooms))
         self._show, self._draw, self._clock = show, draw, clock
         self._streams: dict[str, _TappedStream] = {}
@@ -60,20 +58,22 @@ class Witness:
         self.sessions += 1
         return str(self.sessions)
 
-    def take(self, session: str, sent: bool, element: Element, raw: bytes) -> None:
-        """Take what a client sent or got. The puppets of a component have a stream each."""
-        name = session
-        is_component = element.tag.startswith(_DEFAULTS[1])
+    def take(self, session: str, sent: bool, element: Element, raw: bytes = b"") -> None:
+        """Take what a client sent or got."""
+        if element.tag == HEADER and COMPONENT.encode() in raw:
+            element.set("xmlns", COMPONENT)
         for each in element.iter():
             if each.tag.startswith(_DEFAULTS):
                 each.tag = each.tag.partition("}")[2]
-        if is_component and element.tag in STANZA_TAGS:
-            puppet = lower_bare(element.get("from" if sent else "to", ""))
-            name = f"{session} {puppet}"
-            if name not in self._streams:
-                self._take(name, True, Element(HEADER, {"from": puppet}))
-                self._streams[name].examined.stream.client.bound = True
-        self._take(name, sent, element, raw)
+        now = self._clock()
+        self.capture.take(Stanza(sent, element, LogPlace("", 0, iso(now)), now, session))
+        stream = self._streams[session].examined.stream
+        if stream.client.bound:
+            self._file.account = self._file.account or stream.client.account
+        joined = [room.jid for room in stream.rooms.by_jid.values() if room.nickname]
+        rooms = self._rooms.union(joined)
+        kept = recorded(sent, element, raw, rooms | {domain_of(room) for room in rooms})
+        self._file.add(now, sent, session, *kept)
 
     def add(self, session: str, name: str, **words: str) -> None:
         """Take what tap itself has found: a row of `remarks`."""
@@ -94,49 +94,29 @@ class Witness:
 
     def end(self, session: str, sent: bool | None) -> None:
         """Note that one side has ended its connection: the client, if it `sent`; None for tap."""
-        for name in [name for name in self._streams if name.partition(" ")[0] == session]:
-            is_over = self._streams[name].examined.stream.client.ended
-            if sent is not None and not is_over:
-                self._take(name, sent, Element(FOOTER, {} if sent else {"cut": "true"}))
-            elif not is_over:
-                self._pause(name)
-                self._record.add(self._clock(), False, name, written(Element(PAUSE)))
-            del self._streams[name]
+        if session not in self._streams:
+            return
+        is_over = self._streams[session].examined.stream.client.ended
+        if sent is not None and not is_over:
+            self.take(session, sent, Element(FOOTER, {} if sent else {"cut": "true"}))
+        elif not is_over:
+            self._pause(session)
+            self._file.add(self._clock(), False, session, written(Element(PAUSE)))
+        del self._streams[session]
 
     def close(self, domain: str) -> None:
         """Note that tap stops. If no account was known, the file has the name of the `domain`."""
         if self._mismatched and not any(each.stream.client.bound for each in self.capture.streams):
             self.add(self.begin(), "never-in")
-        for session in {name.partition(" ")[0] for name in self._streams}:
+        for session in [*self._streams]:
             self.end(session, None)
-        self._record.close(domain)
+        self._file.close(domain)
         self.capture.finish()
 
     def _pause(self, name: str) -> None:
         place = LogPlace("", 0, "")
         self.capture.take(Stanza(False, Element(PAUSE), place, self._clock(), name))
         self._say(name)
-
-    def _take(self, name: str, sent: bool, element: Element, raw: bytes = b"") -> None:
-        now = self._clock()
-        self.capture.take(Stanza(sent, element, LogPlace("", 0, iso(now)), now, name))
-        client = self._streams[name].examined.stream.client
-        if client.bound:
-            self._record.account = self._record.account or client.account
-        self._keep(name, sent, element, raw, now)
-
-    def _keep(self, name: str, sent: bool, element: Element, raw: bytes, now: float) -> None:
-        match element.tag:
-            case stanza.FOOTER:
-                self._record.add(now, sent, name, "</stream:stream>")
-            case stanza.HOLE:
-                self._record.add(now, sent, name, "<", len(raw))
-            case _:
-                joined = self._streams[name].examined.stream.rooms.by_jid.items()
-                rooms = self._rooms | {jid for jid, room in joined if room.nickname}
-                known = rooms | {domain_of(room) for room in rooms}
-                xml, is_whole = recorded(sent, element, raw, known)
-                self._record.add(now, sent, name, xml, 0 if is_whole else len(raw))
 
     def _observe(self, examined: Examined, taken: Stanza) -> None:
         observed = self._streams.get(taken.session)

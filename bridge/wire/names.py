@@ -12,6 +12,7 @@ XML_NAMESPACE = "http://www.w3.org/XML/1998/namespace"
 """The namespace of `xml:lang`; its prefix is always declared (Namespaces in XML 1.0, section 3)."""
 
 CLIENT = "jabber:client"
+COMPONENT = "jabber:component:accept"
 STREAMS = "http://etherx.jabber.org/streams"
 STREAM_ERRORS = "urn:ietf:params:xml:ns:xmpp-streams"
 STANZA_ERRORS = "urn:ietf:params:xml:ns:xmpp-stanzas"

@@ -458,35 +458,59 @@ async def test_what_was_said_at_the_end_is_still_read(tmp_path: Path) -> None:
 
 # Components (XEP-0114).
 
+GATE = "xmlns='jabber:component:accept' xmlns:stream='http://etherx.jabber.org/streams'"
+JOIN = (
+    "<presence from='ann@gate.localhost' to='r@conference.localhost/Ann'>"
+    "<x xmlns='http://jabber.org/protocol/muc'/></presence>"
+)
+SPEAKS = (
+    "<message from='bob@gate.localhost' to='r@conference.localhost' type='groupchat'>"
+    "<body>a</body></message>"
+)
+KICKED = (
+    "<presence type='unavailable' from='r@conference.localhost/Ann' to='ann@gate.localhost'>"
+    "<x xmlns='http://jabber.org/protocol/muc#user'><item affiliation='none' role='none'/>"
+    "<status code='110'/><status code='307'/></x></presence>"
+)
 
-async def test_the_puppets_of_a_component_are_told_apart(tmp_path: Path) -> None:
-    header = "xmlns='jabber:component:accept' xmlns:stream='http://etherx.jabber.org/streams'"
 
+@pytest.mark.parametrize(
+    ("server_says", "client_says", "name"),
+    [
+        (scripted.stream_error("not-authorized"), "", "login secret"),
+        (f"<handshake/>{scripted.stream_error('invalid-from')}", "", "ended error"),
+        ("<handshake/>", SPEAKS, "join never-joined"),
+        ("<handshake/>", JOIN + SPEAKS, "join never-joined"),
+        ("<handshake/>", JOIN, "removed put-out"),
+    ],
+    ids=["secret", "address", "speaks outside", "another puppet is inside", "put out"],
+)
+async def test_each_wrong_of_a_component_is_named(
+    server_says: str, client_says: str, name: str, tmp_path: Path
+) -> None:
     async def serve(wire: Wire) -> None:
         await wire.header()
-        wire.send(f"<stream:stream {header} from='gate.localhost' id='i'>")
+        wire.send(f"<stream:stream {GATE} from='gate.localhost' id='i'>")
         await wire.element("handshake")
-        wire.send("<handshake/>")
-        await wire.element("message")
+        wire.send(server_says)
+        await wire.element("presence", "message")
+        wire.send(KICKED)
         await wire.gone()
 
     async with ScriptedServer(replace(HONEST, authenticate=serve)) as server:
         settings = settings_for(server)._replace(domain="gate.localhost", allow_plaintext=False)
         async with tapped(settings, tmp_path, component=True) as tap:
             client = await Client.at(tap.port)
-            client.send(f"<stream:stream {header} to='gate.localhost'>")
+            client.send(f"<stream:stream {GATE} to='gate.localhost'>")
             await client.sees("id='i'>")
             client.send("<handshake>0123456789</handshake>")
-            await client.sees("<handshake/>")
-            client.send(
-                "<message from='ann@gate.localhost' to='r@conference.localhost' type='groupchat'>"
-                "<body>a</body></message><presence from='bob@gate.localhost/x' to='q@localhost'/>"
-            )
-            await tap.shows("join")
+            await client.sees("<handshake/>" if client_says else "error>")
+            client.send(client_says)
+            await tap.shows(name.partition(" ")[0])
             client.writer.close()
-    accounts = {each.stream.client.account for each in tap.witness.capture.streams}
-    assert {"ann@gate.localhost", "bob@gate.localhost"} <= accounts
-    assert tap.names() == ["join never-joined"]
+    assert name in tap.names()
+    (stream,) = tap.witness.capture.streams
+    assert stream.stream.client.account == "gate.localhost"
     assert tap.record.path is not None
     assert tap.record.path.name == "gate.localhost.jsonl"
     assert "0123456789" not in tap.record.path.read_text("utf-8")
