@@ -48,14 +48,14 @@ END_SECONDS = 5.0
 """How long the program has to end after SIGTERM; then it is killed."""
 
 CHANGES_TO_MAKE = """\
-Let the bot connect to {host}:{port}, keep its domain ({domain}), and trust {anchor}:
-  slixmpp    client.ca_certs = "{anchor}"; client.connect("{host}", {port})
-  xmpp.js    client({{service: "{service}", domain: "{domain}", ...}}), and in its environment
-             NODE_EXTRA_CA_CERTS={anchor}
+Let the bot connect to {host}:{port}, keep its domain ({XMPP_DOMAIN}), and trust {XMPP_TLS_CA_FILE}:
+  slixmpp    client.ca_certs = "{XMPP_TLS_CA_FILE}"; client.connect("{host}", {port})
+  xmpp.js    client({{service: "{XMPP_SERVICE}", domain: "{XMPP_DOMAIN}", ...}}), and in its
+             environment NODE_EXTRA_CA_CERTS={NODE_EXTRA_CA_CERTS}
   go-xmpp    xmpp.Options{{Host: "{host}:{port}", ...}}, and in its environment
-             SSL_CERT_FILE={trusted}
+             SSL_CERT_FILE={SSL_CERT_FILE}
   Smack      .setHostAddress(InetAddress.getByName("{host}")).setPort({port}), and a trust manager
-             with {anchor}
+             with {XMPP_TLS_CA_FILE}
 Ctrl-C ends tap."""
 
 
@@ -106,6 +106,8 @@ class _Tap:
             loop.create_task(listen(sock, upstream, self._witness, self._say_changed)),
             loop.create_task(self._tick()),
         ]
+        for task in tasks:
+            task.add_done_callback(lambda task: self._stop.set())
         program, here = None, ":".join(map(str, sock.getsockname()[:2]))
         try:
             with _leading(self._settings, sock, self._identity) as environment:
@@ -121,10 +123,12 @@ class _Tap:
             # First of all, so that the end of the program is not taken for its own doing.
             for task in tasks:
                 task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            outcomes = await asyncio.gather(*tasks, return_exceptions=True)
             if program is not None:
                 await _end(program)
         self._witness.close(self._settings.domain)
+        for mistake in (each for each in outcomes if isinstance(each, Exception)):
+            raise mistake
         return self._conclude(here)
 
     def _conclude(self, here: str) -> int:
@@ -265,17 +269,10 @@ def _leading(
 
 
 def _changes_to_make(environment: Mapping[str, str], here: str) -> str:
-    host, _, port = here.rpartition(":")
     if "SSL_CERT_FILE" not in environment:
         return f"Let the component connect to {here}. Ctrl-C ends tap."
-    return CHANGES_TO_MAKE.format(
-        host=host,
-        port=port,
-        service=environment["XMPP_SERVICE"],
-        domain=environment["XMPP_DOMAIN"],
-        anchor=environment["XMPP_TLS_CA_FILE"],
-        trusted=environment["SSL_CERT_FILE"],
-    )
+    host, _, port = here.rpartition(":")
+    return CHANGES_TO_MAKE.format(host=host, port=port, **environment)
 
 
 async def _end(program: Process) -> None:

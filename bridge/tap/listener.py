@@ -136,8 +136,8 @@ class Link:
     ) -> None:
         self._settings, self._identity = upstream.settings, upstream.identity
         self._domain = upstream.settings.domain.strip("[]")
-        room = self._settings.rooms[0] if self._settings.rooms else "the room"
-        self._place = Place.of(upstream.settings, room)
+        rooms = self._settings.rooms or ("the room",)  # with --to there may be no settings
+        self._place = Place.of(self._settings._replace(rooms=rooms))
         self._witness = witness
         self._changed = changed
         self._session = witness.begin()

@@ -96,7 +96,8 @@ class Witness:
         """Note that one side has ended its connection: the client, if it `sent`; None for tap."""
         if session not in self._streams:
             return
-        is_over = self._streams[session].examined.stream.client.ended
+        stream = self._streams[session].examined.stream
+        is_over = stream.client.ended or stream.first is None
         if sent is not None and not is_over:
             self.take(session, sent, Element(FOOTER, {} if sent else {"cut": "true"}))
         elif not is_over:

@@ -150,6 +150,31 @@ def test_a_bot_that_never_came_and_wrong_settings_are_2(
     assert "Traceback" not in ran.stderr
 
 
+CONNECT = """
+import os, socket, sys
+host, port = os.environ["XMPP_SERVICE"].removeprefix("xmpp://").split(":")
+with socket.create_connection((host, int(port))) as tap:
+    tap.sendall(b"<stream:stream to='localhost'>")
+    tap.recv(100)
+"""
+
+
+def test_the_server_of_another_domain_takes_no_settings(tmp_path: Path) -> None:
+    place = Place(tmp_path, {})
+    words = [COMMAND, "tap", "--to", "nowhere.invalid", "--", sys.executable, "-c", CONNECT]
+    ran = subprocess.run(
+        words,
+        env=place.environment | {"HOME": str(tmp_path)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    assert (ran.returncode, "did not reach its server" in verdict(ran)) == (1, True), ran.stderr
+    assert [each.name for each in place.captures] == []
+
+
 def test_without_a_command_it_says_what_to_change_until_it_is_stopped(place: Place) -> None:
     with place.running("--listen", "127.0.0.1:0") as process:
         assert process.stderr is not None
