@@ -101,7 +101,7 @@ async def serve(
     path, stanzas = store_path(configuration, os.environ), configuration.store_stanzas
     recording = None if path is None else Recording(participant, path, stanzas=stanzas)
     link = RoomLink(participant, recording)
-    link.bot_logs = configuration.bot_logs
+    link.look_into(configuration, os.environ)
     limiter = RateLimiter(configuration.send_rate, configuration.source_of("BRIDGE_SEND_RATE"))
     limiter.confirm_in = _confirm_in(configuration)
     current = CurrentSettings(configuration, lambda: _restricting(limiter, read()))

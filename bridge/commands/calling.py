@@ -68,7 +68,8 @@ def run_call(
         open_log("[Client]", configuration.log_level)
         try:
             async with _in_room(configuration, _alone(settings, parsed)) as link:
-                link.bot_logs, link.read_only = configuration.bot_logs, configuration.read_only
+                link.read_only = configuration.read_only
+                link.look_into(configuration, os.environ)
                 result, code = await call(parsed, link, configuration)
         except ToolError as error:
             message, hint = one_line(error.message), one_line(error.hint)

@@ -9,6 +9,7 @@ from bridge.capture.reader import MAX_LINE_BYTES, LogReader
 from bridge.capture.stanza import Stanza
 from bridge.capture.times import time_in
 from bridge.capture.verdict import explanation, verdict
+from bridge.recording.tapped import streams_of
 from bridge.text import iso, quoted
 from bridge.wire.names import lower_bare
 from bridge.xmpp.checks.evidence import Evidence, Finding, list_of
@@ -16,6 +17,12 @@ from bridge.xmpp.checks.exchanges import asks_of, left_out
 
 MAX_LOG_BYTES = 16 << 20
 """So much of the end of a log is read."""
+
+OLD_SECONDS = 3_600.0
+"""An error so long ago does not explain what an occupant does who is in the room now."""
+
+_DATED = 366 * 86_400
+"""A time without a date is read as one in the beginning of 1970."""
 
 MAX_TEXT = 300
 """A finding quotes at most so many characters of the path of a log."""
@@ -35,10 +42,12 @@ class _Clock:
         if at is not None and stanza.seconds is not None and stanza.element.tag == "message":
             self._ahead.append(at - stanza.seconds)
 
-    def time_of(self, at: str) -> str:
-        """Return a time of the log on the room's clock; as the log has it if that is unknown."""
+    def seconds_of(self, at: str) -> float | None:
+        """Return a time of the log on the room's clock; None if that is unknown."""
         seconds, _ = time_in(at)
-        return iso(seconds + median(self._ahead)) if self._ahead and seconds is not None else at
+        if seconds is None or not (self._ahead or seconds > _DATED):
+            return None
+        return seconds + (median(self._ahead) if self._ahead else 0)
 
 
 def stream(path: Path, evidence: Evidence) -> Finding:
@@ -67,10 +76,35 @@ def stream(path: Path, evidence: Evidence) -> Finding:
         cause = next((finding for finding in findings if finding.name == "join"), None)
     if cause is None:
         return Finding(None, f"The log {where} of {evidence.who}: {verdict(findings)}")
-    at = f" at {clock.time_of(cause.place.at)}" if cause.place.at else ""
+    seconds = clock.seconds_of(cause.place.at)
+    when = cause.place.at if seconds is None else iso(seconds)
+    at = f" at {when}" if when else ""
     line = f"line {cause.place.line} of " if cause.place.line else ""
-    detail = f"On the stream of {evidence.who}{at} ({line}{where}), {cause.name}: {cause.message}"
-    return Finding(False, detail, cause.hint)
+    detail = f"n the stream of {evidence.who}{at} ({line}{where}), {cause.name}: {cause.message}"
+    if seconds is not None and _is_over(seconds, evidence):
+        return Finding(None, f"Earlier, o{detail}", cause.hint, remark=True)
+    return Finding(False, f"O{detail}", cause.hint)
+
+
+def tapped(folder: Path | None, evidence: Evidence) -> Path | None:
+    """Return the file in which `tap` kept the occupant's stream in the room; None if none has it.
+
+    Reading it may take seconds.
+    """
+    streams = streams_of(folder, evidence.room, evidence.nickname) if folder else []
+    first = streams[0].stream.first if streams else None
+    return Path(first.place.file) if first else None
+
+
+def _is_over(seconds: float, evidence: Evidence) -> bool:
+    """Whether an error at this time is over: the occupant is in the room, and has answered since.
+
+    An error that is older than `OLD_SECONDS` is over, too.
+    """
+    asked = evidence.past.outcome
+    answered = bool(evidence.answers) and asked is not None and seconds < asked.at
+    old = evidence.now - seconds > OLD_SECONDS
+    return evidence.occupant is not None and (answered or old)
 
 
 def _read(path: Path, capture: Capture) -> None:

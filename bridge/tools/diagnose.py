@@ -137,7 +137,7 @@ class _Examination:
         seen = _Seen(self._link, membership)
         await seen.read()
         known = (await seen.known_of(nickname))._replace(rooms=rooms)
-        log = _log_of(self._link, known)
+        log = await _log_of(self._link, known)
         if log is not None:
             known = known._replace(stream=await asyncio.to_thread(botlog.stream, log, known))
         # In a thread: it may take long to compare what a crowd has said.
@@ -325,9 +325,10 @@ def _overall(
     return "well" if answered else "unknown", verdict, step
 
 
-def _log_of(link: RoomLink, known: evidence.Evidence) -> Path | None:
-    """Return the log of the bot with this nickname, if one is known."""
-    return link.bot_logs.get(known.nickname) or link.bot_logs.get(visible(known.nickname))
+async def _log_of(link: RoomLink, known: evidence.Evidence) -> Path | None:
+    """Return the log of the bot with this nickname, else what `tap` kept of it, if either is."""
+    log = link.bot_logs.get(known.nickname) or link.bot_logs.get(visible(known.nickname))
+    return log or await asyncio.to_thread(botlog.tapped, link.captures, known)
 
 
 def _of_others(known: evidence.Evidence) -> list[Entry]:

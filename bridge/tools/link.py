@@ -1,5 +1,6 @@
 """How a tool reaches the rooms, and the errors that it raises if it cannot."""
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
@@ -8,6 +9,8 @@ from bridge.mcp.errors import ArgumentError, ToolError
 from bridge.mcp.schema import Unlisted
 from bridge.recording.recorded import Reader
 from bridge.recording.recording import Recording
+from bridge.recording.tapped import folder_of
+from bridge.settings.table import Configuration
 from bridge.text import listed, name_of, rooms_named
 from bridge.tools.entries import noticed
 from bridge.xmpp.checks.asking import Declarations
@@ -37,6 +40,8 @@ class RoomLink:
         self._recording = recording
         self.bot_logs: Mapping[str, Path] = {}
         """The debug logs of bots, by nickname."""
+        self.captures: Path | None = None
+        """The folder in which `tap` keeps what bots and their servers said."""
         self.read_only = False
         """Whether nothing may be said, so that a next step is not to say something."""
         self.declarations = Declarations()
@@ -54,6 +59,16 @@ class RoomLink:
                 hint="Install xmpp-debug-bridge and what it depends on again.",
             )
         return self._participant
+
+    def look_into(self, configuration: Configuration, environ: Mapping[str, str]) -> None:
+        """Take the bots' logs of the settings, and what `tap` kept unless a stranger wrote them.
+
+        A stranger's settings could name any room, and have read what was kept of it.
+        """
+        self.bot_logs = configuration.bot_logs
+        if configuration.trusted:
+            home = Path(environ.get("HOME") or os.path.expanduser("~"))  # noqa: PTH111 - never raises
+            self.captures = folder_of(environ, home)
 
     def warnings(self) -> list[str]:
         """Return what is wrong with the store, in sentences."""

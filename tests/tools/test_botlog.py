@@ -1,14 +1,24 @@
 """What the log of a bot says of its stream, as a finding beside those of the room."""
 
+import json
+import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from bridge.settings.load import load
+from bridge.text import iso
 from bridge.tools import botlog
+from bridge.tools.diagnose import xmpp_diagnose
+from bridge.xmpp.checks.diagnosis import find
 from bridge.xmpp.checks.evidence import Evidence
-from bridge.xmpp.model.events import MessageReceived
+from bridge.xmpp.model.events import MessageReceived, MessageSent
 from tests.capture import logs
 from tests.capture.logs import IN, ROOM, timed
+from tests.tools import played
+from tests.tools.played import fitting
+from tests.tools.standing import standing
 from tests.xmpp.checks import watching
 
 BOUNCED = [*IN, logs.said("Alice", "!ping", id="q1"), logs.says("pong"), logs.bounce("forbidden")]
@@ -62,3 +72,67 @@ def test_of_a_long_log_the_end_is_read(tmp_path: Path, monkeypatch: pytest.Monke
     log = _log(tmp_path, *BOUNCED, *[logs.said("Carl", "x" * 900)] * 20)
     monkeypatch.setattr(botlog, "MAX_LOG_BYTES", 10_000)
     assert botlog.stream(log, known()).ok is None
+
+
+def _captured(folder: Path, *lines: str, at: float = 1_000_000.0) -> Path:
+    """What tap keeps of these lines, each a tenth of a second after the one before."""
+    capture = folder / "bot@example.org.jsonl"
+    with capture.open("w", encoding="utf-8") as file:
+        for number, line in enumerate(lines):
+            direction = "out" if line.startswith(">") else "in"
+            entry = {"at": iso(at + number / 10), "direction": direction, "connection": "1"}
+            file.write(json.dumps(entry | {"xml": line[4:]}) + "\n")
+    return capture
+
+
+@pytest.mark.parametrize("nickname", ["bot", "Robot"])
+async def test_what_tap_kept_is_looked_at_without_a_setting(nickname: str, tmp_path: Path) -> None:
+    link, _ = standing(None, "bot", "Robot", "Alice")
+    kept = _captured(tmp_path, *BOUNCED, at=time.time() - 20)
+    kept.write_text(kept.read_text("utf-8").replace(ROOM, played.ROOM), "utf-8")
+    link.captures = tmp_path
+    told = fitting(xmpp_diagnose, await xmpp_diagnose(link, nickname))
+    of_the_stream = [it for it in told["findings"] if it["name"] == "stream"]
+    assert bool(of_the_stream) is (told["outcome"] == "cause") is (nickname == "bot")
+    assert ("refused: " in told["verdict"]) is (nickname == "bot")
+    if nickname == "bot":
+        assert told["nextStep"]["command"].endswith(f"explain --nickname bot {kept}")
+
+
+def test_an_error_before_the_bots_last_answer_is_no_cause(tmp_path: Path) -> None:
+    kept = _captured(tmp_path, *BOUNCED)
+    assert botlog.stream(kept, known()).ok is False  # it has answered nothing since
+    answered = watching.evidence(
+        [
+            (1_000_000.0, MessageReceived(f"{ROOM}/Alice", "Alice", "!ping", id="q1")),
+            (1_000_500.0, MessageSent(f"{ROOM}/me", "me", "!ping", "own-1")),
+            (1_000_500.1, MessageReceived(f"{ROOM}/me", "me", "!ping", id="own-1", own=True)),
+            (1_000_500.2, MessageReceived(f"{ROOM}/bot", "bot", "pong")),
+        ],
+        occupant=replace(watching.BOT, jid=f"{ROOM}/bot", nickname="bot"),
+        answers=[{"how": "public", "answerMs": 100.0}],
+        room=ROOM,
+    )
+    conclusion = find(answered._replace(stream=botlog.stream(kept, answered)))
+    assert conclusion.outcome == "well", conclusion
+    assert 'Earlier, on the stream of "bot" at' in conclusion.verdict
+
+
+@pytest.mark.parametrize(("seconds", "ok"), [(3_500.0, False), (3_700.0, None)])
+def test_an_error_of_long_ago_is_no_cause_while_the_bot_is_there(
+    seconds: float, ok: bool | None, tmp_path: Path
+) -> None:
+    kept = _captured(tmp_path, *BOUNCED)
+    late = known()._replace(now=1_000_000.0 + seconds)
+    assert botlog.stream(kept, late).ok is ok
+    assert botlog.stream(kept, late._replace(occupant=None)).ok is False
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+def test_a_strangers_settings_have_nothing_read_that_tap_kept(
+    trusted: bool, tmp_path: Path
+) -> None:
+    link, _ = standing()
+    configuration = replace(load({}, cwd=tmp_path, package_root=tmp_path), trusted=trusted)
+    link.look_into(configuration, {"XDG_STATE_HOME": str(tmp_path)})
+    assert link.captures == (tmp_path / "xmpp-bridge" / "tap" if trusted else None)
