@@ -1,4 +1,4 @@
-"""docs/contributing.md shows whole changes: taking a diff out removes the feature."""
+"""CONTRIBUTING.md shows whole changes: taking a diff out removes the feature."""
 
 import json
 import os
@@ -70,7 +70,7 @@ def test_a_diff_is_all_that_its_feature_took(tmp_path: Path) -> None:
     shown = _shown(tmp_path)
     assert all(sign in shown for sign in FEATURES.values())
     for title in FEATURES:
-        diff, *_ = blocks(section("docs/contributing.md", title), "diff")
+        diff, *_ = blocks(section("CONTRIBUTING.md", title), "diff")
         _change(tmp_path, diff, is_taken_out=True)
     shown = _shown(tmp_path)
     assert not any(sign in shown for sign in FEATURES.values())
@@ -86,7 +86,7 @@ def test_a_newcomers_tool_passes_the_rules_and_is_served(tmp_path: Path) -> None
     shutil.copytree(TOP / "bridge", tmp_path / "bridge")
     (tmp_path / "tests").mkdir()
     shutil.copy(TOP / "tests" / "test_layers.py", tmp_path / "tests")
-    _, diff = blocks(section("docs/contributing.md", "### A tool"), "diff")
+    _, diff = blocks(section("CONTRIBUTING.md", "### A tool"), "diff")
     _change(tmp_path, diff, is_taken_out=False)
     _run(tmp_path, *RULES, module="pytest")
     said = "/call xmppSubject\n"
