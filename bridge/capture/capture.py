@@ -1,6 +1,6 @@
 """Follows the streams of the logs that are read, and what is found on each. Pure, within bounds."""
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable
 
 from bridge.capture.causes import cause
@@ -47,6 +47,8 @@ class Capture:
         self._nickname = nickname
         self._taken = 0
         """How many stanzas were taken."""
+        self._over: dict[bool, deque[Examined]] = {False: deque(), True: deque()}
+        """The streams that we no longer follow, without and with an error, oldest first."""
         self._open: dict[str, list[Examined]] = {}
         """The streams under way, by session; the stream of the latest stanza comes last."""
 
@@ -145,9 +147,7 @@ class Capture:
             others = [(key, it) for key in self._open for it in self._open[key] if it != examined]
             self._close(*min(others, key=_use))
         if len(self.streams) > MAX_STREAMS:
-            over = [each for each in self.streams if each.is_over] or self.streams
-            healthy = (each for each in over if not each.has_error())
-            self.streams.remove(next(healthy, over[0]))
+            self.streams.remove((self._over[False] or self._over[True]).popleft())
             self.left_out += 1
         return examined
 
@@ -157,6 +157,7 @@ class Capture:
         examined.stream.forget()
         examined.add_cut()
         examined.is_over = True
+        self._over[examined.has_error()].append(examined)
         self._open[session].remove(examined)
         if not self._open[session]:
             del self._open[session]

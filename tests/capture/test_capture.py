@@ -1,6 +1,9 @@
 """Telling streams apart, and the bounds within which that is done."""
 
 import tracemalloc
+from io import BufferedReader, BytesIO
+from sys import setprofile
+from types import FrameType
 
 import pytest
 
@@ -11,6 +14,7 @@ from bridge.capture.finding import Severity
 from bridge.capture.requests import MAX_MESSAGES
 from bridge.capture.rooms import MAX_ROOMS, MAX_ROOMS_SHOWN
 from bridge.capture.waiting import MAX_WAITING
+from bridge.commands.explain import read_log
 from tests.capture.logs import (
     ACCOUNT,
     ASK,
@@ -18,6 +22,7 @@ from tests.capture.logs import (
     JOIN,
     LOGIN,
     ROOM,
+    SASL,
     captured,
     error,
     examined,
@@ -58,6 +63,34 @@ def test_of_too_many_streams_the_oldest_without_an_error_is_dropped(
             capture.take(each)
     assert (capture.left_out, len(capture.streams)) == (2, 3)
     assert [each.has_error() for each in capture.streams].count(True) >= 1
+
+
+def calls_for(logins: int) -> int:
+    """How many functions are called to read a log of so many logins that failed."""
+    count, log = 0, [*LOGIN[:6], f"<<< <failure xmlns='{SASL}'><not-authorized/></failure>"]
+
+    def add(frame: FrameType, event: str, argument: object) -> None:
+        del frame, argument
+        nonlocal count
+        count += event in {"call", "c_call"}
+
+    lines = "\n".join(log * logins).encode()
+    capture = Capture()
+    setprofile(add)
+    try:
+        read_log(BufferedReader(BytesIO(lines)), "bot.log", capture)
+        capture.finish()
+    finally:
+        setprofile(None)
+    assert len(capture.streams) + capture.left_out == logins
+    return count
+
+
+def test_logins_that_fail_take_the_same_work_each_however_many(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(capturing, "MAX_STREAMS", 100)
+    assert calls_for(300) < 3.3 * calls_for(100)
 
 
 def test_of_too_many_streams_at_once_the_silent_one_is_given_up(
