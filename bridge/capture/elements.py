@@ -30,6 +30,10 @@ MAX_NAMES = 30_000
 """The most elements and attributes of a stanza; each may take a kilobyte of memory. A list of items
 has fewer, even in the longest entry."""
 
+MAX_DEPTH = 128
+"""The most elements of a stanza inside one another. To write a page, we call a function again for
+each. Clients and servers nest some twenty."""
+
 LONG_REST = 1024
 """If the beginning of a stanza is longer, we do not read it a second time."""
 
@@ -48,7 +52,7 @@ _OPEN = f"<s xmlns:stream='{STREAMS}' xmlns:db='jabber:server:dialback'>"
 _DEFAULT = re.compile(r""" xmlns=(['"])jabber:(?:client|server|component:accept)\1""")
 """We leave these declarations out, so that the tags of stanzas have no namespace."""
 _LONG_NAMESPACE = re.compile(
-    rf"""(?<=\s)xmlns[^=<>"'\s]*+\s*+=\s*+(?:"[^"]|'[^'])[^"']{{{MAX_NAMESPACE_BYTES}}}"""
+    rf"""xmlns(?<=\sxmlns)[^=<>"'\s]*+\s*+=\s*+(?:"[^"]|'[^'])[^"']{{{MAX_NAMESPACE_BYTES}}}"""
 )
 """ElementTree repeats a namespace in each of its names."""
 AROUND_CHARACTERS = 24
@@ -154,7 +158,7 @@ def depths(text: str, begin: int = 0) -> Iterator[tuple[int, int]]:
 def _hole_because(piece: str) -> Element:
     """Return the hole for an element that cannot be parsed, with the reason if it is no XML."""
     hole = Element(HOLE)
-    if _takes_memory(piece):
+    if _takes_too_much(piece):
         # The stanza is whole, so it hides no other one.
         tag = TAG.match(piece)
         alone = parsed(f"{tag[0].rstrip('/>')}/>") if tag else None
@@ -174,18 +178,19 @@ def _hole_because(piece: str) -> Element:
     return hole
 
 
-def _takes_memory(text: str) -> bool:
-    """Whether a text would take much more memory as elements: by long namespaces or many names."""
-    if len(text) > MAX_NAMES:
-        names = text.count("<") - text.count("</") + text.count("=")
-        if names > MAX_NAMES:
-            return True
+def _takes_too_much(text: str) -> bool:
+    """Whether a text is too deep, or takes memory as elements: by long namespaces or many names."""
+    ends = text.count("</")
+    if text.count("<") - ends + text.count("=") > MAX_NAMES:
+        return True
+    if ends > MAX_DEPTH and any(depth > MAX_DEPTH for depth, _ in depths(text)):
+        return True
     return _LONG_NAMESPACE.search(text) is not None
 
 
 def parsed(text: str) -> list[Element] | None:
     """Return the elements of a text; None if the text has anything else."""
-    if len(text) > MAX_NAMESPACE_BYTES and _takes_memory(text):
+    if len(text) > MAX_NAMESPACE_BYTES and _takes_too_much(text):
         return None
     try:
         # Within an element, no entity can be declared.

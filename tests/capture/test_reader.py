@@ -212,6 +212,14 @@ def test_a_stanza_is_read_up_to_its_most_names_and_hides_no_other_if_it_has_more
         assert (captured.element.tag, len(captured.element)) == ("iq", children)
 
 
+def test_a_stanza_is_read_up_to_its_greatest_depth_and_hides_no_other_if_it_is_deeper() -> None:
+    for depth, children in ((elements.MAX_DEPTH, 1), (elements.MAX_DEPTH + 1, 0)):
+        inner = "<a>" * (depth - 1) + "</a>" * (depth - 1)
+        captured = read([f"RECV: <iq>{inner}</iq>", "RECV: <presence/>"])
+        assert shape(captured) == [(False, "iq"), (False, "presence")]
+        assert len(captured[0].element) == children
+
+
 def test_prosodys_own_lines_tell_the_ends_of_streams() -> None:
     ends = [
         "Received </stream:stream>",

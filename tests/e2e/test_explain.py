@@ -203,6 +203,13 @@ def test_a_large_log_is_read_in_bounded_memory(
     assert not option or '"leftOut":' in page.read_text("utf-8")
 
 
+def test_a_stanza_as_deep_as_a_stranger_likes_leaves_the_report_as_it_is(tmp_path: Path) -> None:
+    deep = f"<<< <message from='a@b/c'>{'<a>' * 5_000}{'</a>' * 5_000}</message>"
+    (tmp_path / "bot.log").write_text("\n".join([*LOGIN, deep, ASK, refusal("conflict")]))
+    ran = explain("bot.log", "--report", "page.html", cwd=tmp_path)
+    assert (ran.returncode, ran.stderr, (tmp_path / "page.html").exists()) == (1, "", True)
+
+
 def test_the_report_draws_the_streams_and_leaves_the_answer_as_it_is(tmp_path: Path) -> None:
     (tmp_path / "bot.log").write_text("\n".join(REFUSED))
     plain = explain("bot.log", cwd=tmp_path)
