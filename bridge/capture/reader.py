@@ -136,13 +136,15 @@ class LogReader:
             line = _COLOUR.sub("", line)
         if len(self.begin) < MAX_BEGIN:
             self.begin += f"{line[:MAX_BEGIN]}\n"
-        # Within a stanza, a line of JSON is part of a message.
-        may_be_object = not self._fragments.is_open or self._is_of_objects
-        if self._object or (may_be_object and line.startswith("{")):
-            return self._taken(self._read_json(line))
         was_open = self._fragments.is_open
+        # Within a stanza, a line of JSON is part of a message.
+        may_be_object = line.startswith("{") and (not was_open or self._is_of_objects)
+        if may_be_object or self._object:
+            return self._taken(self._read_json(line))
         fragments = self._fragments.feed(Line(line, self.lines))
-        is_stanza = bool(fragments) or was_open or self._fragments.is_open
+        if was_open and not fragments:
+            return ()
+        is_stanza = fragments or self._fragments.is_open
         if failure := self._failures.end() if is_stanza else self._failures.feed(line):
             fragments = [self._failed(failure), *fragments]
         return self._taken(fragments) if fragments else ()
@@ -264,7 +266,8 @@ class LogReader:
         for element in fragment.elements:
             way = sent
             if way is None and element.tag != HOLE:
-                way = self._directions.direction(shape, element)
+                is_known = element is first and shape
+                way = said if is_known else self._directions.direction(shape, element)
                 if way is None:
                     element = Element(HOLE)
             elif way is None:

@@ -142,14 +142,16 @@ class Rooms:
             case "message", True:
                 yield from outside(self, client, stanza)
             case "presence" | "message", False:
-                yield from self._learn(client, stanza)
+                key = _key(client, stanza)
+                yield from self._learn(client, stanza, key)
+                yield from self._answer(stanza, key)
+                if (room := self.by_jid.get(key)) is None:
+                    return
                 for rule in (too_early, join, removed):
-                    yield from rule(self, client, stanza)
-                yield from self._answer(client, stanza)
-                room = self.of(client, stanza)
-                if room and element.tag == "presence":
+                    yield from rule(room, client, stanza)
+                if element.tag == "presence":
                     self._take_presence(room, stanza)
-                elif room and element.get("type") == "groupchat":
+                elif element.get("type") == "groupchat":
                     self._take_message(room, element)
 
     def late(self, client: Entity, stanza: Stanza, count: int) -> Iterator[Finding]:
@@ -174,12 +176,14 @@ class Rooms:
         while len(self.by_jid) > MAX_ROOMS_SHOWN:
             self.by_jid.popitem()
 
-    def _learn(self, client: Entity, stanza: Stanza) -> Iterator[Disproof]:
+    def _learn(self, client: Entity, stanza: Stanza, key: str) -> Iterator[Disproof]:
         """Learn of a room whose join the log does not show, from what only its occupants get."""
         element = stanza.element
+        if key in self.by_jid or not key:
+            return
         jid, _, nickname = _from(element).partition("/")
         jid, is_public = jid.lower(), element.get("type") == "groupchat"
-        if not jid or _key(client, stanza) in self.by_jid:
+        if not jid:
             return
         state = None
         if element.tag == "message":
@@ -191,15 +195,15 @@ class Rooms:
             elif element.get("type") == "error" and _is_about_room(element):
                 state = RoomState.ASKED
         if state is not None:
-            self.by_jid.add(_key(client, stanza), Room(jid, nickname, state, stanza.place))
+            self.by_jid.add(key, Room(jid, nickname, state, stanza.place))
             yield Disproof(key_of_finding("never-joined", "", jid))
 
-    def _answer(self, client: Entity, stanza: Stanza) -> Iterator[Disproof]:
+    def _answer(self, stanza: Stanza, key: str) -> Iterator[Disproof]:
         """Note that a room answers, however late."""
-        jid = names.lower_bare(_from(stanza.element))
-        key = "join", "", _key(client, stanza)
-        self.waiting.open.pop(key, None)
-        if self.waiting.overdue.pop(key, None):
+        question = "join", "", key
+        self.waiting.open.pop(question, None)
+        if self.waiting.overdue.pop(question, None):
+            jid = names.lower_bare(_from(stanza.element))
             yield Disproof(key_of_finding("unanswered-join", "", jid))
 
     def _take_own_presence(self, client: Entity, stanza: Stanza) -> Iterator[Finding]:
@@ -260,9 +264,11 @@ class Rooms:
     def _take_message(room: Room, element: Element) -> None:
         if room.state is RoomState.ASKED:
             room.state = RoomState.INSIDE  # a client that gets the room's messages is in it
+        if not room.sends_history:
+            return
         is_subject = element.find("subject") is not None and not element.findtext("body")
         is_live = bool(element.findtext("body")) and not names.is_stamped(element)
-        room.sends_history = room.sends_history and not (is_subject or is_live)
+        room.sends_history = not (is_subject or is_live)
 
 
 def _is_own(room: Room, from_: str) -> bool:
@@ -316,11 +322,10 @@ def again(asked: Room) -> Iterator[Finding]:
         yield cause("again", asked.place, about=asked.jid, **words)
 
 
-def join(rooms: Rooms, client: Entity, stanza: Stanza) -> Iterator[Finding]:
+def join(room: Room, client: Entity, stanza: Stanza) -> Iterator[Finding]:
     """Find why the client is not in the room that it wants to enter, or not by its nickname."""
     element, place = stanza.element, stanza.place
-    room = rooms.of(client, stanza)
-    if room is None or not room.is_taken:
+    if not room.is_taken:
         return
     nickname = _from(element).partition("/")[2]
     where = {"room": room.jid, "nickname": nickname or room.nickname}
@@ -367,11 +372,11 @@ def outside(rooms: Rooms, client: Entity, stanza: Stanza) -> Iterator[Finding]:
         yield cause("went-on", place, about=jid, more=more, hint=hint or AGAIN, **words)
 
 
-def too_early(rooms: Rooms, client: Entity, stanza: Stanza) -> Iterator[Finding]:
+def too_early(room: Room, client: Entity, stanza: Stanza) -> Iterator[Finding]:
     """Find that a room did not take what the client said before its own presence came back."""
+    del client
     element = stanza.element
-    room = rooms.of(client, stanza)
-    if element.tag != "message" or room is None or room.early is None:
+    if element.tag != "message" or room.early is None:
         return
     id_ = room.early.element.get("id")
     is_it = not id_ or element.get("id", id_) == id_
@@ -382,15 +387,13 @@ def too_early(rooms: Rooms, client: Entity, stanza: Stanza) -> Iterator[Finding]
         room.early = None
 
 
-def removed(rooms: Rooms, client: Entity, stanza: Stanza) -> Iterator[Finding]:
+def removed(room: Room, client: Entity, stanza: Stanza) -> Iterator[Finding]:
     """Find that a room put the client out."""
     element = stanza.element
-    from_ = _from(element)
-    room = rooms.of(client, stanza)
-    if room is None or element.tag != "presence" or element.get("type") != "unavailable":
+    if element.tag != "presence" or element.get("type") != "unavailable":
         return
     codes = names.codes_of(element)
-    if 110 not in codes and not _is_own(room, from_):
+    if 110 not in codes and not _is_own(room, _from(element)):
         return
     room.why = "", ""
     item = element.find(f"{names.EXTENSION}/{names.ITEM}")

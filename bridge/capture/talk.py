@@ -139,7 +139,7 @@ class Talk:
         self.partner = ""
         """The nickname of the occupant who says every other message."""
         self.partner_said = ""
-        """What that occupant said last, without numbers."""
+        """What that occupant said last."""
         self.repeats = False
         """Whether the client's latest two messages are alike but for numbers."""
         self.asked = 0
@@ -307,13 +307,12 @@ class Talk:
         to repeat the client's words or its sender's own, since a person may be alone with the
         client.
         """
-        said, before = self.said, self.partner_said
-        self.partner_said = form_without_numbers(body)
+        said, before, self.partner_said = self.said, self.partner_said, body[:MAX_TEXT]
         if said is None or is_command(body) or not is_prompt(said, client, stanza):
             return False
         if stanza.seconds is not None or (said.body != "" and said.body in body):
             return True
-        return self.partner_said == before and self.repeats
+        return self.repeats and form_without_numbers(body) == form_without_numbers(before)
 
     def _take_sent(self, client: Entity, stanza: Stanza, message: Heard) -> Iterator[Disproof]:
         element = stanza.element
