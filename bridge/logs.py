@@ -213,8 +213,8 @@ def report(line: str) -> None:
             handler.report(line)
 
 
-def write_out(text: str) -> OSError | None:
-    """Write lines to stdout at once; return why that failed, if it did.
+def write_out(*pieces: str) -> OSError | None:
+    """Write pieces of text and a line's end to stdout at once; return why that failed, if it did.
 
     After a failure `sys.stdout` is None: the interpreter would flush it at its end, and fail again.
     Characters that its encoding lacks are escaped.
@@ -222,7 +222,8 @@ def write_out(text: str) -> OSError | None:
     if sys.stdout is None:
         return None
     try:
-        sys.stdout.buffer.write(f"{text}\n".encode(sys.stdout.encoding, "backslashreplace"))
+        for piece in (*pieces, "\n"):
+            sys.stdout.buffer.write(piece.encode(sys.stdout.encoding, "backslashreplace"))
         sys.stdout.buffer.flush()
     except OSError as error:
         sys.stdout = None

@@ -103,7 +103,8 @@ class Rest:
 
 def elements_of(text: str) -> tuple[list[Element], str]:
     """Return the whole elements in a text, and the text behind the last of them."""
-    if text.endswith(">") and (whole := parsed(text)) is not None:
+    may_be_whole = text.endswith(">") and ("</" in text or "/>" in text)
+    if may_be_whole and (whole := parsed(text)) is not None:
         return whole, ""
     elements: list[Element] = []
     at = 0

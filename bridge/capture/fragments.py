@@ -219,19 +219,17 @@ class Fragments:
 
     def _begin(self, line: Line) -> list[Fragment]:
         """Read a line that does not go on with an entry."""
-        text = line.text
-        if self._marks and (data := self._data_in(line)) is not None:
+        text = _without_container(line.text)
+        if self._marks and (data := self._data_in(line, text)) is not None:
             return data
-        if (container := _CONTAINER.match(text)) is not None:
-            text = text[container.end() :]
-        start = self._start_in(text)
+        start = _start_in(text)
         if start is None and not self._has_raw:
             for mark, pattern, meaning in _WAYS:
                 if mark in text and pattern.search(text):
                     text = meaning(text)
-                    start = self._start_in(text)
+                    start = _start_in(text)
                     break
-        elif start is not None and "<" in text:
+        elif start is not None:
             self._has_raw = True
         previous, self._previous = self._previous, ""
         if start is None:
@@ -252,14 +250,6 @@ class Fragments:
         if xml.startswith("<stream:stream:"):
             xml = xml.replace("stream:stream:", "stream:")
         return self._read(entry, xml, head)
-
-    def _start_in(self, text: str) -> int | None:
-        """Return where the leftmost element of XMPP begins; None if there is none."""
-        if "<" in text:
-            for start in _START.finditer(text):
-                if _NAMED.match(text, start.start()):
-                    return start.start()
-        return None
 
     def _entry(self, line: Line, head: str) -> _Entry:
         text = head
@@ -326,12 +316,10 @@ class Fragments:
 
     def _go_on(self, line: Line) -> list[Fragment]:
         """Read a line that may go on with the open entry."""
-        text, rest = line.text, self._rest
-        if (container := _CONTAINER.match(text)) is not None:
-            text = text[container.end() :]
+        text, rest = _without_container(line.text), self._rest
         if self._binary:
             return self._go_on_with_binary(line, text)
-        start = self._start_in(text)
+        start = _start_in(text)
         looks = start is not None and text[:start].strip() != ""
         is_in_tag = rest.text.rfind("<") > rest.text.rfind(">")
         if looks and (is_in_tag or self._looked > MAX_LOOKED):
@@ -392,11 +380,8 @@ class Fragments:
             entry.fragment([each], text) for each in abbreviated if each.tag in {ACK, ACK_REQUEST}
         ]
 
-    def _data_in(self, line: Line) -> list[Fragment] | None:
+    def _data_in(self, line: Line, text: str) -> list[Fragment] | None:
         """Read the data of a socket, which may begin anywhere in an element."""
-        text = line.text
-        if (container := _CONTAINER.match(text)) is not None:
-            text = text[container.end() :]
         places = [(at, mark) for mark in self._marks if (at := text.find(mark)) >= 0]
         if not places:
             return None
@@ -449,6 +434,23 @@ class Fragments:
             entry = entry._replace(sent=body.get("rid") is not None)
         kept = [inner for each in elements for inner in unwrapped(each)]
         return [entry.fragment(kept, xml)] if kept else []
+
+
+def _without_container(text: str) -> str:
+    """Return a line without what a container or journald put in front of it."""
+    if text[:1].isspace():
+        return text
+    container = _CONTAINER.match(text)
+    return text if container is None else text[container.end() :]
+
+
+def _start_in(text: str) -> int | None:
+    """Return where the leftmost element of XMPP begins; None if there is none."""
+    if "<" in text:
+        for start in _START.finditer(text):
+            if _NAMED.match(text, start.start()):
+                return start.start()
+    return None
 
 
 def _is_whole(elements: list[Element], rest: str) -> bool:

@@ -3,7 +3,7 @@
 import argparse
 import sys
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from io import BufferedReader, TextIOWrapper
 from pathlib import Path
 from time import time
@@ -16,13 +16,13 @@ from bridge.capture.reader import MAX_LINE_BYTES, LogReader
 from bridge.capture.verdict import verdict
 from bridge.commands.exit import FAILURE, SUCCESS, USAGE, UsageError
 from bridge.commands.report import report_path, write_report
-from bridge.logs import can_print, complain
+from bridge.logs import can_print, complain, write_out
 from bridge.page.captured import CapturedPage
 from bridge.page.chronicle import Chronicle
 from bridge.page.pseudonyms import Pseudonyms
 from bridge.text import one_line, quoted
 from bridge.views.explain import as_json, lines_of
-from bridge.views.output import display_of, show
+from bridge.views.output import complain_of, display_of
 from bridge.wire.names import lower_bare
 
 STDIN = "-"
@@ -74,19 +74,21 @@ def run(parsed: argparse.Namespace) -> int:
         timeline = page.timeline(streams, time(), capture.holes)
         if write_report(timeline, report) != SUCCESS:
             return FAILURE
-    findings = [finding for examined in streams for finding in examined.findings()]
+    findings = (finding for examined in streams for finding in examined.findings())
     conclusion = verdict(findings, capture.holes)
     if any(reader.has_undirected for reader in readers):
         conclusion += f" {UNDIRECTED}"
+    pieces: Iterable[str]
     if parsed.json:
-        lines = [as_json(streams, conclusion, capture.holes)]
+        pieces = as_json(streams, conclusion, capture.holes)
     else:
         telling = [each for each in streams if parsed.all or each.findings()] or streams[-1:]
         lines = lines_of(telling, display_of(sys.stdout), everything=parsed.all)
         if capture.left_out:
             lines.append(f"{capture.left_out} streams are left out, first those without an error")
-        lines.append(one_line(conclusion))
-    passed = show(lines) and not any(each.has_error() for each in streams)
+        pieces = ["\n".join([*lines, one_line(conclusion)])]
+    is_shown = not complain_of(write_out(*pieces))
+    passed = is_shown and not any(each.has_error() for each in streams)
     return SUCCESS if passed else FAILURE
 
 

@@ -141,7 +141,7 @@ class _Tap:
         findings = [finding for each in streams for finding in each.findings()]
         conclusion = verdict(findings, capture.holes)
         if self._parsed.json:
-            write_out(as_json(streams, conclusion, capture.holes))
+            write_out(*as_json(streams, conclusion, capture.holes))
         if not self._witness.sessions:
             complain(f"xmpp-bridge: the bot never came to {here}, and must not go to its server")
             return USAGE

@@ -4,7 +4,7 @@ A line of the log is named by its file and number, so that an editor can go ther
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from bridge.capture.examined import Examined
@@ -44,14 +44,16 @@ def lines_of(streams: Iterable[Examined], display: Display, *, everything: bool)
     return lines
 
 
-def as_json(streams: Iterable[Examined], verdict_: str, holes: int) -> str:
-    """Return everything as one line of ASCII; what says nothing is absent."""
+def as_json(streams: Iterable[Examined], verdict_: str, holes: int) -> Iterator[str]:
+    """Yield the pieces of one line of ASCII with everything; what says nothing is absent.
+
+    Each stream is a piece: as values, and in one text, a thousand take much more memory.
+    """
     result = {"verdict": verdict_} | ({"holes": holes} if holes else {})
-    # Each stream by itself: as values, a thousand take more memory than as text.
-    pieces = [json.dumps(visible_within(result))[:-1], ', "streams": [']
+    yield json.dumps(visible_within(result))[:-1] + ', "streams": ['
     for number, each in enumerate(streams):
-        pieces += [", " * bool(number), json.dumps(visible_within(_stream_as_json(each)))]
-    return "".join([*pieces, "]}"])
+        yield ", " * bool(number) + json.dumps(visible_within(_stream_as_json(each)))
+    yield "]}"
 
 
 def _stream_as_json(examined: Examined) -> dict[str, Any]:

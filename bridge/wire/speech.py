@@ -53,7 +53,10 @@ def is_command(text: str) -> bool:
 
 def is_named(name: str, text: str) -> bool:
     """Whether a text has a name as a word; case does not matter. No text has an empty name."""
-    return bool(name) and _as_word(name).search(text.casefold()) is not None
+    words = text.casefold()
+    if not name or name.casefold() not in words:  # most texts, and this is quick
+        return False
+    return _as_word(name).search(words) is not None
 
 
 def is_addressed(name: str, text: str) -> bool:

@@ -77,7 +77,7 @@ def outputs(log: str) -> str:
     streams = examined(*log.split("\n"))
     findings = [finding for stream in streams for finding in stream.findings()]
     lines = lines_of(streams, Display(False), everything=True)
-    return "\n".join([*lines, as_json(streams, verdict(findings, 1), 1)])
+    return "\n".join([*lines, "".join(as_json(streams, verdict(findings, 1), 1))])
 
 
 @pytest.mark.parametrize("format_", WRITERS)
