@@ -45,7 +45,9 @@ def store_path(
     default = default_path(environ, home)
     usual = making or (configuration.candidates and os.path.lexists(default))
     if isinstance(store := configuration.store, DatabaseUrl):
-        return Team(store, team_file(default.parent), configuration.store_mb)
+        wrong = any(map(configuration.rejected, ("BRIDGE_STORE_DAYS", "BRIDGE_STORE_MB")))
+        most = None if wrong else configuration.store_mb
+        return Team(store, team_file(default.parent), most)
     return store or (default if usual else None)
 
 

@@ -22,8 +22,8 @@ class Team:
     url: DatabaseUrl
     file: Path
     """The file of this user and machine, from which the events are shipped to the database."""
-    megabytes: int
-    """How large that file may get."""
+    megabytes: int | None
+    """How large that file may get; None, as long as a setting is wrong, if nothing is deleted."""
 
     def __str__(self) -> str:
         return str(self.url)

@@ -298,7 +298,8 @@ class Shipper:
         outbox, now = self._opened(), time.monotonic()
         ships = outbox.locked()
         due = ships and now - self._tidied >= EXPIRE_SECONDS and not self._closing
-        if due and not outbox.tidy(self._team.megabytes << 20):
+        most = self._team.megabytes
+        if due and most is not None and not outbox.tidy(most << 20):
             self._tidied = now
         if self._database is None:
             making = self._retention is not None

@@ -201,7 +201,7 @@ class SqliteDatabase(SqliteFile):
 
     def enter(self, room: str, domain: str, run: str, since: float, at: float) -> int:
         """Begin the tenure of a run; return its id."""
-        ((id_,),) = self.all(
+        (id_,) = self.row(
             "INSERT INTO tenures (place, run, since, until, since_at, until_at, ended) "
             "VALUES (?, ?, ?, ?, ?, ?, 0) RETURNING id",
             (self.place(room, domain), run, since, since, at, at),
@@ -383,7 +383,9 @@ class SqliteDatabase(SqliteFile):
         if not (rows := self.all(find, key)):
             self.all(f"INSERT OR IGNORE INTO {table} ({names}) VALUES ({places})", key)
             rows = [self.row(find, key)]
-        return int(rows[0][0])
+        if type(rows[0][0]) is not int:
+            raise BrokenStoreError(f"{str(self.path)!r} has other tables", self._file)
+        return rows[0][0]
 
     def marks(self) -> tuple[Sent, Sent]:
         """Return how far the file was shipped, and how far it was tried to ship it."""

@@ -11,7 +11,7 @@ from bridge.recording.recording import Recording, store_path
 from bridge.settings.load import load
 from bridge.settings.table import Settings
 from bridge.settings.values import Secret
-from bridge.store.opening import Place
+from bridge.store.opening import Place, Team
 from bridge.xmpp.model import events
 from bridge.xmpp.model.events import Event, MessageReceived, Phase, Source
 from bridge.xmpp.muc.participant import Participant
@@ -72,6 +72,22 @@ def test_the_usual_store_is_not_for_what_happens_in_a_sandbox(
     found = load({}, cwd=tmp_path, package_root=tmp_path, searching=not beside_a_sandbox)
     path = store_path(found, {"XDG_STATE_HOME": str(tmp_path)}, making=making)
     assert path == (None if beside_a_sandbox and not making else usual)
+
+
+@pytest.mark.parametrize(
+    ("more", "megabytes"),
+    [({}, 1024), ({"BRIDGE_STORE_MB": "20"}, 20), ({"BRIDGE_STORE_DAYS": "soon"}, None)],
+)
+def test_nothing_is_deleted_from_the_file_of_a_team_while_a_setting_is_wrong(
+    more: dict[str, str], megabytes: int | None, tmp_path: Path
+) -> None:
+    environ = {"BRIDGE_STORE": "postgresql://bot@localhost/rooms", "HOME": str(tmp_path)} | more
+    place = store_path(load(environ, cwd=tmp_path, package_root=tmp_path), environ)
+    assert isinstance(place, Team)
+    assert place.megabytes == megabytes
+    folder = tmp_path / ".local" / "state" / "xmpp-bridge"
+    assert place.file.parent == folder
+    assert place.file.name.startswith("team-")
 
 
 @pytest.fixture

@@ -120,6 +120,16 @@ async def test_another_store_put_in_its_place_stays_what_it_is_whoever_has_the_f
     assert bodies(path) == ["restored", "after"]
 
 
+async def test_a_mode_that_somebody_widens_meanwhile_is_set_right_and_said(
+    recorder: Recorder, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "GUARD_SECONDS", 0.0)
+    await recorder.flush()
+    path.chmod(0o644)
+    await until(lambda: path.stat().st_mode & 0o777 == 0o600)
+    await until(lambda: any("0644" in one for one in recorder.warnings))
+
+
 async def test_nothing_waits_for_a_store_that_is_locked_and_nothing_is_lost(
     recorder: Recorder, path: Path
 ) -> None:
