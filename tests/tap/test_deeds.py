@@ -42,7 +42,7 @@ async def unnamed(stage: Stage, taps: list[Tap], deeds: Mapping[str, Deed]) -> s
                 f"{each.name}: {each.message}"
                 for stream in tap.witness.capture.streams
                 for each in stream.findings()
-                if each.cause == "period"
+                if each.cause == "period" and "streams of this client" in deed.words
             ]
             right = [each for each in told if each.startswith(deed.rule) and deed.words in each]
             if right if deed.rule else not told:
@@ -94,9 +94,14 @@ async def test_each_wrong_of_a_real_bot_is_named_and_nothing_in_its_healthy_hour
         deeds = {
             name: deed
             for name, deed in DEEDS.items()
-            # Nothing of a bound login passes.
-            if server in deed.on and library not in deed.without and "binding" not in deed.words
+            # Nothing of a bound login passes, and Prosody 0.12 checks the flag y on TLS 1.2 alone,
+            # while tap speaks TLS 1.3 with it.
+            if not {"binding", "flag"} & {*deed.words.replace("channel ", "").split()}
+            if server in deed.on and library not in deed.without
         }
+        # A period shows only as long as the client has no other streams.
+        first = "cut off every two minutes"
+        deeds = {first: deeds.pop(first), **deeds}
         if library == "Profanity":
             deeds = {name: DEEDS[name] for name in ("never joined", "kicked", "silent")}
         assert await unnamed(stage, taps, deeds) == ""
