@@ -17,7 +17,7 @@ from bridge.xmpp.checks.evidence import (
     sender_of,
     words_of,
 )
-from bridge.xmpp.checks.questions import Inquiry
+from bridge.xmpp.checks.questions import Ask
 from bridge.xmpp.model import events
 from bridge.xmpp.model.faults import Place, of_bounce
 from bridge.xmpp.model.journal import Record
@@ -44,8 +44,8 @@ def troubles(
     room: str,
     here: Mapping[str, Presence],
     records: Sequence[Record],
-    asked: Sequence[Inquiry],
-    unanswered: Sequence[Inquiry],
+    asked: Sequence[Ask],
+    unanswered: Sequence[Ask],
     end: float,
 ) -> list[Trouble]:
     """Return what stands out in a room, the most important first.

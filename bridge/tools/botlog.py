@@ -13,7 +13,7 @@ from bridge.recording.tapped import streams_of
 from bridge.text import iso, quoted
 from bridge.wire.names import lower_bare
 from bridge.xmpp.checks.evidence import Evidence, Finding, list_of
-from bridge.xmpp.checks.exchanges import asks_of, left_out
+from bridge.xmpp.checks.questions import asks_of, left_out
 
 MAX_LOG_BYTES = 16 << 20
 """So much of the end of a log is read."""

@@ -19,7 +19,7 @@ from bridge.tools.answers import MAX_ANSWERS, answer, call
 from bridge.tools.entries import MARK_BYTES, NOTICE, RESULT_BYTES, Entry, fit, nonempty
 from bridge.tools.link import MAX_NAMED, Nickname, RoomLink, RoomName
 from bridge.tools.paging import TimeSlice
-from bridge.xmpp.checks import asking, conduct, diagnosis, evidence, exchanges
+from bridge.xmpp.checks import asking, conduct, diagnosis, evidence, exchanges, questions
 from bridge.xmpp.errors import NotInRoomError
 from bridge.xmpp.model.events import Kind, MessageReceived, MessageSent
 from bridge.xmpp.model.faults import ConnectionFailedError
@@ -338,7 +338,7 @@ def _of_others(known: evidence.Evidence) -> list[Entry]:
     """
     if known.past.sent is not None:
         return []
-    asks = exchanges.asks_of(known)
+    asks = questions.asks_of(known)
     entries = [
         _exchange(ask.asked) | {"answerMs": round(ask.seconds * 1000, 3)}
         for ask in asks
@@ -346,7 +346,7 @@ def _of_others(known: evidence.Evidence) -> list[Entry]:
     ]
     return entries[-MAX_OTHERS:] + [
         _exchange(group.last) | {"how": "not at all", "times": len(group.asks)}
-        for group in exchanges.left_out(known, asks)[-MAX_OTHERS:]
+        for group in questions.left_out(known, asks)[-MAX_OTHERS:]
     ]
 
 

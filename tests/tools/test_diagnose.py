@@ -367,9 +367,9 @@ async def test_without_a_nickname_three_silent_bots_are_no_all_clear() -> None:
 
 
 async def test_what_others_said_is_in_the_answers_if_the_bridge_said_nothing() -> None:
-    played = _beside()
+    played, began = _beside(), time.time() - 200
     for at, who, body in ((0, "Ann", "!ping"), (0.1, "Robot", "pong"), (50, "Bob", "!sun")):
-        played.publish(_said(who, body), at=time.time() - 200 + at)
+        played.publish(_said(who, body), at=began + at)
     found = await _diagnosed(played.link)
     answered, left = found["answers"]
     assert (answered["to"], answered["asked"], round(answered["answerMs"])) == ("Ann", "!ping", 100)

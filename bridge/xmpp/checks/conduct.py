@@ -28,19 +28,17 @@ from bridge.xmpp.checks.evidence import (
 )
 from bridge.xmpp.checks.exchanges import (
     Answered,
-    Ask,
-    LeftOut,
     alternations,
-    asks_of,
     exchanges,
     form_of,
     is_commanded,
+    is_encrypted,
     is_fast,
     is_message,
-    left_out,
     regulars,
     speaks,
 )
+from bridge.xmpp.checks.questions import Ask, LeftOut, asks_of, left_out
 from bridge.xmpp.model import events
 from bridge.xmpp.model.journal import Record
 from bridge.xmpp.model.room import MAKE_PERSISTENT, TEMPORARY, Occupant, RoomStatus
@@ -396,7 +394,7 @@ def _like(evidence: Evidence, answered: Sequence[Ask], ours: Record) -> list[Ask
 def _compared(evidence: Evidence, ask: Ask, last: Record, left: Sequence[Record]) -> Finding:
     """Return what the occupant answered, and what of others it left, and how these differ."""
     word = [searchable(body_of(record)).split()[:1] for record in (ask.asked, last)]
-    is_same = word[0] == word[1] or bool(getattr(last.event, "encrypted", None))
+    is_same = word[0] == word[1] or is_encrypted(last)
     people = {sender_of(ask.asked), sender_of(last)}
     # Another command may be one that it does not know, or fails in.
     is_cause = is_same and len(people) == 2 and (is_own(last) or len(left) >= LEFT_OUT)
@@ -469,7 +467,7 @@ def encrypted(evidence: Evidence) -> Finding:
     got no answer to that, and others did.
     """
     who, public = evidence.who, [record for record in evidence.acts if is_message(record)]
-    secret = [record for record in public if getattr(record.event, "encrypted", None)]
+    secret = [*filter(is_encrypted, public)]
     nicknames = {sender_of(record) for record in secret}
     if all(evidence.is_theirs(record) for record in public):
         return Finding(None, "Nobody else has said anything.")

@@ -7,7 +7,7 @@ program, we ask for more evidence.
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from itertools import groupby, pairwise
+from itertools import pairwise
 from typing import NamedTuple
 
 from bridge.text import searchable
@@ -23,9 +23,7 @@ from bridge.wire.speech import (
     is_command,
 )
 from bridge.xmpp.checks.evidence import (
-    Evidence,
     body_of,
-    is_disguised,
     is_own,
     is_public,
     sender_of,
@@ -35,10 +33,6 @@ from bridge.xmpp.model.journal import Record
 
 ANSWERS = 3
 """An occupant with so many even answers is a program."""
-
-PATIENCE_SECONDS = 10.0
-"""A message of another occupant counts as left without an answer after so many seconds; after
-`ANSWER_SECONDS` if the occupant has answered others before."""
 
 
 class Answered(NamedTuple):
@@ -65,101 +59,6 @@ def exchanges(acts: Sequence[Record]) -> list[Answered]:
     ]
 
 
-class Ask(NamedTuple):
-    """A message that asks an occupant for an answer, and the answer."""
-
-    asked: Record
-    what: str
-    """What it asks for: the first words of it, as far as a program looks at them; empty if the
-    message is encrypted, or has hidden characters, so that a program sees something else."""
-    answer: Record | None = None
-
-    @property
-    def seconds(self) -> float:
-        """How long the answer took; endless if there is none."""
-        return self.answer.at - self.asked.at if self.answer else float("inf")
-
-
-class LeftOut(NamedTuple):
-    """Messages of one sender, all asking for the same, that an occupant left without an answer."""
-
-    sender: str
-    asks: Sequence[Ask]
-    """The oldest first. Each earlier one with an answer is left out."""
-
-    @property
-    def last(self) -> Record:
-        """The newest of the messages."""
-        return self.asks[-1].asked
-
-
-def asks_of(evidence: Evidence) -> list[Ask]:
-    """Return the public messages that ask the occupant for an answer, the oldest first.
-
-    They are commands, messages that begin with the nickname, encrypted ones, and the words of the
-    bridge if others say the same. What the occupant says answers the newest of them that has no
-    answer yet.
-    """
-    acts, name = evidence.acts, searchable(evidence.nickname)
-    ours = _plain(evidence.past.outcome) if evidence.past.outcome else ""
-    asks = list[Ask]()
-    for act in filter(is_message, acts):
-        if not evidence.is_theirs(act):
-            text, secret = _plain(act), bool(getattr(act.event, "encrypted", None))
-            addressed = is_addressed(name, text)
-            if secret or addressed or is_command(text) or (ours and text == ours):
-                words = text.removeprefix("@").split()[: 1 + addressed]
-                asks.append(
-                    Ask(act, "" if secret or is_disguised(body_of(act)) else " ".join(words))
-                )
-            continue
-        for number in range(len(asks) - 1, -1, -1):
-            if act.at - asks[number].asked.at > THREAD_SECONDS:
-                break
-            if asks[number].answer is None:
-                asks[number] = asks[number]._replace(answer=act)
-                break
-    return asks
-
-
-def left_out(evidence: Evidence, asks: Sequence[Ask]) -> list[LeftOut]:
-    """Return whom the occupant left without an answer since it last answered them, newest last.
-
-    Left out is what was said while the occupant was not there, or to another program: another
-    occupant said something at once. A command counts if the occupant has answered another of the
-    same sign, or nobody has answered it. What was encrypted is looked at elsewhere.
-    """
-    name, acts = evidence.nickname, evidence.acts
-    answered = [ask for ask in asks if ask.answer]
-    forms = {form_of(ask.asked, name) for ask in answered} | {searchable(name)}
-    patience = ANSWER_SECONDS if answered else PATIENCE_SECONDS
-    spoke = [(act.at, act.number, sender_of(act)) for act in acts if speaks(act)]
-
-    def is_left(ask: Ask) -> bool:
-        at, who = ask.asked.at, sender_of(ask.asked)
-        known = form_of(ask.asked, name) in forms
-        until = at + (ANSWER_SECONDS if known else PATIENCE_SECONDS)
-        others = [
-            nickname
-            for time, number, nickname in spoke[bisect_left(spoke, (at,)) :]
-            if time <= until and number > ask.asked.number and nickname not in {who, name}
-        ]
-        return not others and evidence.now - at >= patience and evidence.was_there(ask.asked)
-
-    def same(ask: Ask) -> tuple[str, str]:
-        return sender_of(ask.asked), ask.what
-
-    groups = list[LeftOut]()
-    for (sender, _), several in groupby(sorted(asks, key=same), key=same):
-        since = list[Ask]()
-        for ask in several:
-            since = [] if ask.answer else [*since, ask]
-        since = [ask for ask in since if is_left(ask)]
-        if since and since[0].what and not is_own(since[0].asked):
-            groups.append(LeftOut(sender, since))
-    return sorted(groups, key=lambda group: group.last.number)
-
-
 def regulars(acts: Sequence[Record]) -> set[str]:
     """Return the nicknames of the occupants who answer as only programs do, given the room's acts.
 
@@ -176,7 +75,7 @@ def regulars(acts: Sequence[Record]) -> set[str]:
         answers[who, form_of(exchange.asked, who)].append(exchange)
         total[who] += 1
         fast[who] += exchange.seconds <= ANSWER_SECONDS
-    texts = [(act.number, sender_of(act), _plain(act)) for act in acts if speaks(act)]
+    texts = [(act.number, sender_of(act), plain(act)) for act in acts if speaks(act)]
     programs = set[str]()
     for (who, form), theirs in answers.items():
         even = is_steady([exchange.seconds for exchange in theirs])
@@ -247,7 +146,7 @@ def is_commanded(run: Sequence[Record]) -> bool:
 
 def _is_order(record: Record, to: str) -> bool:
     """Whether a message has the sign of a command, is addressed to `to`, or is secret."""
-    text, is_secret = _plain(record), bool(getattr(record.event, "encrypted", None))
+    text, is_secret = plain(record), is_encrypted(record)
     return is_secret or is_command(text) or is_addressed(searchable(to), text)
 
 
@@ -264,11 +163,17 @@ def _is_even(run: Sequence[Record]) -> bool:
 
 def form_of(record: Record, to: str) -> str:
     """Return the form of a message to the program with the nickname `to`."""
-    return speech.form_of(_plain(record), searchable(to))
+    return speech.form_of(plain(record), searchable(to))
 
 
-def _plain(record: Record) -> str:
+def plain(record: Record) -> str:
+    """Return the beginning of a message as programs look at it, in one case."""
     return searchable(body_of(record)[:COMMAND_CHARACTERS]).strip()
+
+
+def is_encrypted(record: Record) -> bool:
+    """Whether only those with the keys can read a message."""
+    return bool(getattr(record.event, "encrypted", None))
 
 
 def is_message(record: Record) -> bool:

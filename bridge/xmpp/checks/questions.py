@@ -1,26 +1,26 @@
 """Pairs what is asked of programs in a room with their answers. Pure.
 
 A question is a command, words that a program has answered at once before, or a message to a
-program by name: one with a question mark, or any if the program answers such messages. Whether
-people owe each other an answer cannot be known.
+program by name: one with a question mark, or any if the program answers such messages, or is the
+one that is looked at. Whether people owe each other an answer cannot be known.
 """
 
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import NamedTuple
 
 from bridge.text import searchable
 from bridge.wire.speech import (
     ANSWER_SECONDS,
-    COMMAND_CHARACTERS,
     THREAD_SECONDS,
     TURN_SECONDS,
     is_addressed,
     is_command,
 )
-from bridge.xmpp.checks.evidence import body_of, sender_of
-from bridge.xmpp.checks.exchanges import speaks
+from bridge.xmpp.checks.evidence import Evidence, body_of, is_disguised, is_own, sender_of
+from bridge.xmpp.checks.exchanges import form_of, is_encrypted, is_message, plain, speaks
 from bridge.xmpp.model.events import Source
 from bridge.xmpp.model.journal import Record
 
@@ -34,20 +34,46 @@ MAX_PROGRAMS = 20
 """Most programs of a room: those with the most answers."""
 
 
-class Inquiry(NamedTuple):
-    """A message that asks something of a program, and its answer."""
+PATIENCE_SECONDS = 10.0
+"""A message of another occupant counts as left without an answer after so many seconds; after
+`ANSWER_SECONDS` if the occupant has answered others before."""
+
+
+class Ask(NamedTuple):
+    """A message that asks something of programs, and its answer."""
 
     asked: Record
+    to: frozenset[str]
+    """The nicknames of the programs that may answer it; empty if none is known."""
     answer: Record | None = None
     """The first message that answers it; None if it has no answer."""
-    to: frozenset[str] = frozenset()
-    """The nicknames of the programs that may answer it; empty if none is known."""
+    what: str = ""
+    """What it asks one occupant for: the first words, as far as a program looks at them; empty if
+    the message is encrypted, or has hidden characters, so that a program sees something else."""
+
+    @property
+    def seconds(self) -> float:
+        """How long the answer took; endless if there is none."""
+        return self.answer.at - self.asked.at if self.answer else float("inf")
 
 
-def questions(acts: Iterable[Record]) -> list[Inquiry]:
+class LeftOut(NamedTuple):
+    """Messages of one sender, all asking for the same, that an occupant left without an answer."""
+
+    sender: str
+    asks: Sequence[Ask]
+    """The oldest first. Each earlier one with an answer is left out."""
+
+    @property
+    def last(self) -> Record:
+        """The newest of the messages."""
+        return self.asks[-1].asked
+
+
+def questions(acts: Iterable[Record]) -> list[Ask]:
     """Return what was asked in one room; `acts` are the room's events, the oldest first."""
     said = [act for act in acts if speaks(act) and _is_live(act)]
-    texts = [searchable(body_of(act)[:COMMAND_CHARACTERS]).strip() for act in said]
+    texts = [*map(plain, said)]
     asking = {sender_of(act) for act, text in zip(said, texts, strict=True) if is_command(text)}
     total, prompt, by_name = Counter(map(_words, texts)), Counter[tuple[str, str]](), Counter[str]()
     for (asked, text), (answer, _) in pairwise(zip(said, texts, strict=True)):
@@ -66,7 +92,69 @@ def questions(acts: Iterable[Record]) -> list[Inquiry]:
     return _paired(said, asked_of, asking)
 
 
-def is_unanswered(question: Inquiry, end: float, gaps: Iterable[tuple[float, float]]) -> bool:
+def asks_of(evidence: Evidence) -> list[Ask]:
+    """Return the public messages that ask the occupant for an answer, the oldest first.
+
+    They are commands, messages that begin with the nickname, encrypted ones, and the words of the
+    bridge if others say the same.
+    """
+    name, outcome = evidence.nickname, evidence.past.outcome
+    programs, acts = {name}, [*filter(is_message, evidence.acts)]
+    ours = plain(outcome) if outcome else ""
+    answering = {_words(ours): programs} if ours else {}
+    asked_of = [
+        programs if is_encrypted(act) else _asked_of(plain(act), programs, programs, answering)
+        for act in acts
+    ]
+    mine = (None if evidence.is_theirs(act) else to for act, to in zip(acts, asked_of, strict=True))
+    return [ask._replace(what=_what(ask.asked, name)) for ask in _paired(acts, [*mine], set())]
+
+
+def _what(asked: Record, nickname: str) -> str:
+    text = plain(asked)
+    words = text.removeprefix("@").split()[: 1 + is_addressed(searchable(nickname), text)]
+    return "" if is_encrypted(asked) or is_disguised(body_of(asked)) else " ".join(words)
+
+
+def left_out(evidence: Evidence, asks: Sequence[Ask]) -> list[LeftOut]:
+    """Return whom the occupant left without an answer since it last answered them, newest last.
+
+    Left out is what was said while the occupant was not there, or to another program: another
+    occupant said something at once. A command counts if the occupant has answered another of the
+    same sign, or nobody has answered it. What was encrypted is looked at elsewhere.
+    """
+    name, acts = evidence.nickname, evidence.acts
+    answered = [ask for ask in asks if ask.answer]
+    forms = {form_of(ask.asked, name) for ask in answered} | {searchable(name)}
+    patience = ANSWER_SECONDS if answered else PATIENCE_SECONDS
+    spoke = [(act.at, act.number, sender_of(act)) for act in acts if speaks(act)]
+
+    def is_left(ask: Ask) -> bool:
+        at, who = ask.asked.at, sender_of(ask.asked)
+        known = form_of(ask.asked, name) in forms
+        until = at + (ANSWER_SECONDS if known else PATIENCE_SECONDS)
+        others = [
+            nickname
+            for time, number, nickname in spoke[bisect_left(spoke, (at,)) :]
+            if time <= until and number > ask.asked.number and nickname not in {who, name}
+        ]
+        return not others and evidence.now - at >= patience and evidence.was_there(ask.asked)
+
+    def same(ask: Ask) -> tuple[str, str]:
+        return sender_of(ask.asked), ask.what
+
+    groups = list[LeftOut]()
+    for (sender, _), several in groupby(sorted(asks, key=same), key=same):
+        group = [*several]
+        last = max((ask.answer.number for ask in group if ask.answer), default=None)
+        after = [it for it in group if not it.answer and (last is None or it.asked.number > last)]
+        since = [ask for ask in after if is_left(ask)]
+        if since and since[0].what and not is_own(since[0].asked):
+            groups.append(LeftOut(sender, since))
+    return sorted(groups, key=lambda group: group.last.number)
+
+
+def is_unanswered(question: Ask, end: float, gaps: Iterable[tuple[float, float]]) -> bool:
     """Whether no answer is sure: records go on for long enough, and have no gap in that time.
 
     `end` is when the records end. A gap is a time from which events may be missing.
@@ -79,20 +167,22 @@ def is_unanswered(question: Inquiry, end: float, gaps: Iterable[tuple[float, flo
 
 def _paired(
     said: Sequence[Record], asked_of: Sequence[set[str] | None], asking: set[str]
-) -> list[Inquiry]:
+) -> list[Ask]:
     """Pair questions with answers; for each message it is given who is asked, None if nobody is."""
-    asked, waiting = list[Inquiry](), list[int]()
+    asked, waiting = list[Ask](), list[int]()
     for act, to in zip(said, asked_of, strict=True):
         who = sender_of(act)
         waiting = [it for it in waiting if act.at - asked[it].asked.at <= THREAD_SECONDS]
         mine = [it for it in waiting if who in asked[it].to or not (asked[it].to or who in asking)]
-        reply = [it for it in mine if getattr(act.event, "reply_to", None) in _ids(asked[it].asked)]
+        to_id = getattr(act.event, "reply_to", None)
+        reply = [it for it in mine if to_id in _ids(asked[it].asked)] if to_id else []
+        mine = [it for it in mine if not is_encrypted(asked[it].asked)] or mine  # it reads those
         prompt = [it for it in mine if act.at - asked[it].asked.at <= ANSWER_SECONDS]
         if chosen := reply or prompt[:1] or mine[-1:]:
             asked[chosen[0]] = asked[chosen[0]]._replace(answer=act)
             waiting.remove(chosen[0])
         elif to is not None:
-            asked.append(Inquiry(act, to=frozenset(to - {who})))
+            asked.append(Ask(act, frozenset(to - {who})))
             waiting.append(len(asked) - 1)
     return asked
 

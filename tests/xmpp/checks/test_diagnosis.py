@@ -15,7 +15,7 @@ from bridge.xmpp.checks.diagnosis import (
     find,
 )
 from bridge.xmpp.checks.evidence import DEPARTURES, Evidence, Past, Ping
-from bridge.xmpp.checks.exchanges import PATIENCE_SECONDS
+from bridge.xmpp.checks.questions import PATIENCE_SECONDS
 from bridge.xmpp.model.events import (
     UNKNOWN,
     Event,
