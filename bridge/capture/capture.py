@@ -43,6 +43,9 @@ class Capture:
         """How many streams we dropped, because there were more than `MAX_STREAMS`."""
         self.holes = 0
         """How many stanzas the logs have only in part."""
+        self._hole: Stanza | None = None
+        """The hole before the next stream, if no stream was under way: the two may belong together.
+        """
         self._command = command
         self._nickname = nickname
         self._taken = 0
@@ -123,6 +126,7 @@ class Capture:
         if is_hole and not stanza.element.text:
             self.holes += 1
         if is_hole and not session:
+            self._hole = None if every else stanza
             for examined in every:
                 self._take(examined, stanza)
             return True
@@ -137,6 +141,7 @@ class Capture:
 
     def _begin(self, session: str) -> Examined:
         examined = Examined(Stream(command=self._command, nickname=self._nickname), session)
+        examined.stream.ending.last, self._hole = self._hole, None
         self.streams.append(examined)
         # Streams that have ended, or never got in, get no more stanzas.
         for other in [*self._open.get(session, ())]:

@@ -68,3 +68,12 @@ def test_what_came_long_before_is_not_called_the_question() -> None:
     log = [*IN, ASKED, said("bot", "ok"), says("a\x0bb", f"{ROOM}/Ann", "chat")]
     (finding,) = found(*log, stream_error("not-well-formed"))
     assert "show it" not in finding.message
+
+
+@pytest.mark.parametrize("space", ["urn:ietf:params:xml:ns:xmpp-streams", "jabber:client"])
+def test_an_end_behind_what_the_log_has_in_part_is_not_called_one_without_an_error(
+    space: str,
+) -> None:
+    torn = f'RECV: stream:error<system-shutdown xmlns="{space}"/>/stream:error'
+    assert found(torn, "End of stream received") == []
+    assert [each.name for each in found("End of stream received")] == ["ended"]
