@@ -182,7 +182,7 @@ def _hole_because(piece: str) -> Element:
 def _takes_too_much(text: str) -> bool:
     """Whether a text is too deep, or takes memory as elements: by long namespaces or many names."""
     ends = text.count("</")
-    if text.count("<") - ends + text.count("=") > MAX_NAMES:
+    if len(text) > MAX_NAMES and text.count("<") - ends + text.count("=") > MAX_NAMES:
         return True
     if ends > MAX_DEPTH and any(depth > MAX_DEPTH for depth, _ in depths(text)):
         return True

@@ -58,9 +58,10 @@ REPEATED_WITHIN = 6
 MAX_TOKENS = 1_000
 """We remember the tokens of at most so many sessions."""
 
-_PRINTABLE = ("&lt;", "&#", "CDATA", *(row.mark for row in ROWS))
+_MARKS = {row.mark for row in ROWS}
+_PRINTABLE = ("&lt;", "&#", "CDATA", *_MARKS)
 """What stands in a stanza with such a text."""
-_TELLING = ("<", *(row.mark for row in ROWS))
+_TELLING = ("<", *_MARKS)
 """What stands in a text that looks like XMPP."""
 _COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _BYTE_ORDER_MARK = "\ufeff"

@@ -117,11 +117,8 @@ class Rooms:
         room = self.by_jid.get(jid)
         if room is None or room.sends_history:
             return names.is_stamped(message)
-        return any(
-            child.tag in {names.STAMP, names.FORMER_STAMP}
-            and names.lower_bare(child.get("from", "")) == jid
-            for child in message
-        )
+        stamps = [*message.findall(names.STAMP), *message.findall(names.FORMER_STAMP)]
+        return any(names.lower_bare(each.get("from", "")) == jid for each in stamps)
 
     def of(self, client: Entity, stanza: Stanza) -> Room | None:
         """Return the room that a stanza is to or from, if the client asked to be let into it."""

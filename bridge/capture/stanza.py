@@ -7,8 +7,6 @@ the namespace of clients or of components.
 from typing import NamedTuple
 from xml.etree.ElementTree import Element
 
-from bridge.wire.names import split
-
 FOOTER = "/stream"
 """The tag of an element that stands for the end of a stream (RFC 6120, section 4.4). With the
 attribute `cut` the connection ended without it."""
@@ -89,4 +87,4 @@ def outline(stanza: Stanza) -> Stanza:
 
 def spaces_of(message: Element) -> set[str]:
     """Return the namespaces of the elements in a message."""
-    return {split(child.tag)[0] for child in message}
+    return {child.tag.rpartition("}")[0][1:] for child in message}
