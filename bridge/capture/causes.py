@@ -55,6 +55,10 @@ no-tls: tls; error, RFC 6120, 5.4.1
     The server requires TLS{offer}, and the client did not begin it.
     -> Switch STARTTLS on in the client, or let it connect to the port for direct TLS (usually
     5223).
+stops-at-tls: tls; note, RFC 6120, 5.4.3.3
+    No stanza came after TLS was begun: the log's other lines there may say why, most often that the
+    client does not trust the certificate.
+    -> Check the server's certificate, its names and its dates, and what the client trusts.
 refused-login: login; error, RFC 6120, 6.5
     {message}
     -> {hint}
@@ -104,10 +108,6 @@ own-acknowledgement: session; warning, XEP-0198, 4
     plugin for XEP-0198 does so. Otherwise the server may end the stream as dead.
 bind-refused: session; warning, RFC 6120, 7.7.2.2
     The server refused the client a resource ({condition}){why}.
-    -> With conflict another session has this resource: let the server choose one, or run one copy.
-    Otherwise the server's log says more.
-bind-closed: session; error, RFC 6120, 7.7.2.2
-    The server refused the client a resource ({condition}){why}, and the client gave up.
     -> With conflict another session has this resource: let the server choose one, or run one copy.
     Otherwise the server's log says more.
 unmanaged: session; warning, XEP-0198, 3
@@ -192,9 +192,12 @@ one-sided: unanswered; note, RFC 6120, 8.2.3
     The log has only what the client {did}: what is missing on the other side is not known.
     -> Log both directions.
 other-error: refused; note, RFC 6120, 8.3
-    An error of type {condition} came from {other} as an answer by {kind}. It is that address's own,
-    and refuses no message of the client.
+    An error of type {condition}{why} came from {other} as an answer by {kind}. It is that address's
+    own, and refuses no message of the client.
     -> Nothing, unless the client needed what it asked for there.
+refused-request: refused; note, RFC 6120, 8.3
+    The client's request {what} was refused by {other} ({condition}){why}.
+    -> Nothing, unless the client needs what it asked for: many ask what the other side knows.
 bounced-chat: refused; error, XEP-0045, 7.4
     {message} It was of type {type}, to the whole room.{sent}
     -> Send what the whole room should read with type groupchat.
@@ -283,13 +286,14 @@ def meaning(
     went.
     """
     row = first_row(MEANINGS, situation, condition or None)
+    unknown = "of the client" if condition.startswith("host-") else "the server"
     room = lower_bare(room)
     words = {
         "room": quoted(room),
         "room_service": quoted(room.partition("@")[2]),
         "nickname": quoted(nickname),
         "account": quoted(lower_bare(client.account)) if client.account else "the client",
-        "domain": quoted(client.domain) if client.domain else "the server",
+        "domain": quoted(client.domain) if client.domain else unknown,
         "service": "the server",
         "condition": condition,
         "by": f" by {quoted(by)}" if by else "",

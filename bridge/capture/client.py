@@ -11,6 +11,8 @@ class Entity:
 
     account: str = ""
     """The full JID, or as much of it as is known."""
+    host: str = ""
+    """The domain that the client's header names."""
     bound: bool = False
     """Whether the client has a resource: a new one, or the resource of the session that it
     resumed."""
@@ -29,8 +31,8 @@ class Entity:
 
     @property
     def domain(self) -> str:
-        """The domain of the account; empty if that is not known."""
-        return domain_of(self.account).lower()
+        """The domain of the account, or else of the client's header; empty if not known."""
+        return domain_of(self.account or self.host).lower()
 
     def other_side(self, jid: str | None) -> str:
         """Return the address that is asked or answers; empty for the client's own server."""

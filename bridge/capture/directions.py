@@ -231,6 +231,8 @@ class Directions:
                 self._shapes[text] = shape
                 for word in shape.words:
                     self._words[word.key].add(word.says_sent)
+                    if word.is_strong and word.family:  # XML::Stream has `Send: (`, `Read: buff(`
+                        self._words[word.family].add(word.says_sent)
         shape.has_session = shape.has_session or session.lstrip("0123456789") != ""
         for element in elements:
             self._learn_address(element)
@@ -291,7 +293,8 @@ class Directions:
         """Return the word of a shape that names the direction: best one with its opposite."""
         if shape.word is not None:
             return shape.word
-        opposed = [each for each in shape.words if len(self._words[each.key]) > 1]
+        met = self._words
+        opposed = [it for it in shape.words if (not it.says_sent) in met[it.key] | met[it.family]]
         strong = [each for each in shape.words if each.is_strong]
         for words in ([each for each in opposed if each.is_strong], strong, opposed):
             if words:

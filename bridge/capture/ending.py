@@ -9,7 +9,7 @@ from bridge.capture.client import Entity
 from bridge.capture.finding import Finding
 from bridge.capture.login import LoginState
 from bridge.capture.stanza import AROUND, FOOTER, HOLE, MAX_TEXT, QUOTED, Stanza, outline
-from bridge.capture.waiting import PATIENCE_SECONDS
+from bridge.capture.waiting import PATIENCE_SECONDS, Awaited
 from bridge.text import quoted
 from bridge.wire.names import HEADER, SM, STREAM_ERROR, condition_of, local
 
@@ -39,6 +39,8 @@ class Ending:
     """What the client's latest stanza answers."""
     header: Stanza | None = None
     """The client's latest header, if the server has offered nothing since."""
+    owed: Awaited | None = None
+    """The oldest request of the server that the client has not answered."""
 
     def take(self, client: Entity, login: LoginState, stanza: Stanza) -> Iterator[Finding]:
         """Take a stanza, and yield what it shows to be wrong."""
@@ -85,6 +87,9 @@ def ended(ending: Ending, client: Entity, login: LoginState, stanza: Stanza) -> 
     elif (element := stanza.element.find(f"{{{SM}}}handled-count-too-high")) is not None:
         counts = quoted(element.get("h", "?")), quoted(element.get("send-count", "?"))
         name, sent = "too-high", " The client acknowledged {} stanzas of {}.".format(*counts)
+    elif condition == "connection-timeout" and (owed := ending.owed) is not None:
+        asked = f"request {quoted(owed.what, QUOTED)}" if owed.what else "r (XEP-0198)"
+        sent = f" The client never answered its {asked} {owed.stanza.place.words}."
     if name == "not-xml" and (bad := ending.last_bad) is not None:
         around = bad.element.get(AROUND)
         where = f", in {quoted(around)}" if around else ""

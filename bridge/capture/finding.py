@@ -1,5 +1,6 @@
 """A finding on a stream. Pure."""
 
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from typing import NamedTuple, TypeAlias
 
@@ -67,3 +68,10 @@ class Disproof(NamedTuple):
 
 Outcome: TypeAlias = Finding | Disproof
 """What a rule makes of a stanza."""
+
+
+def recovered(findings: Iterable[Finding], words: str) -> Iterator[Outcome]:
+    """Make notes of errors that the client got over soon by itself, and say so in `words`."""
+    for finding in findings:
+        yield Disproof(finding.key)
+        yield finding._replace(severity=Severity.NOTE, message=finding.message + words)

@@ -76,8 +76,8 @@ ROWS = (
     ),
 )
 
-DISCONNECTING = re.compile(r"Disconnecting client, <stream:error> is: (?=<)")
-"""What Prosody's mod_c2s.lua writes before an error that it sends."""
+DISCONNECTING = re.compile(r"Disconnecting (?:client|component), <stream:error> is: (?=<)")
+"""What Prosody's mod_c2s.lua and mod_component.lua write before an error that it sends."""
 
 TYPED = "Input received"
 """The words before a line that Profanity's user typed. The line may be XML."""

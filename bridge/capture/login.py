@@ -4,11 +4,12 @@ from base64 import b64decode
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from sys import intern
 from xml.etree.ElementTree import Element
 
 from bridge.capture.causes import cause, meaning
 from bridge.capture.client import Entity
-from bridge.capture.finding import Disproof, Finding, Outcome, key_of_finding
+from bridge.capture.finding import Disproof, Finding, Outcome, Severity, key_of_finding, recovered
 from bridge.capture.stanza import FOOTER, MAX_TEXT, STANZA_TAGS, Stanza, outline
 from bridge.text import quoted
 from bridge.wire import names
@@ -19,6 +20,8 @@ OLD_MECHANISMS = frozenset({"DIGEST-MD5", "CRAM-MD5"})
 """Mechanisms that libraries and servers often have wrong (RFC 6331). The server speaks first."""
 MALFORMED = frozenset({"malformed-request", "incorrect-encoding"})
 """The conditions of a message of SASL that the server cannot read (RFC 6120, 6.5)."""
+MAX_REFUSALS = 16
+"""We remember at most so many refused logins of a stream; servers end it before."""
 EMPTY = frozenset({"", "="})
 """Data of no length (RFC 6120, 6.4.2)."""
 
@@ -47,6 +50,8 @@ class LoginState:
     challenges: int = 0
     is_empty: bool = False
     """Whether the latest data of the client, in `auth` or a response, was empty."""
+    refusals: tuple[Finding, ...] = ()
+    """The findings that a login was refused, of the latest tries."""
     authenticated: bool = False
     bind: Stanza | None = None
     """The client's latest request for a resource, as its `outline`."""
@@ -73,7 +78,7 @@ class LoginState:
         element = stanza.element
         if element.tag in STANZA_TAGS and self.counted:
             self.counted[stanza.sent] += 1
-        for rule in (overcounted, unmanaged, *self._rules(stanza)):
+        for rule in (overcounted, unmanaged, *_RULES.get((element.tag, stanza.sent), ())):
             yield from rule(self, client, stanza)
         space, name = split(element.tag)
         match space:
@@ -112,33 +117,8 @@ class LoginState:
     def forget(self) -> None:
         """Keep how far the client has come, since no further stanza comes."""
         self.bind = self.bind_refused = self.misuse = self.excess = None
+        self.refusals = ()
         self.mechanisms, self.offer, self.counted = (), "", {}
-
-    @staticmethod
-    def _rules(stanza: Stanza) -> tuple["_Rule", ...]:
-        """Return the rules that look at a stanza."""
-        match split(stanza.element.tag), stanza.sent:
-            case (_, "stream"), True:
-                return given_up, given_up_bind
-            case (_, "/stream"), True:
-                return tls, given_up, given_up_bind
-            case (names.SASL | names.SASL2, "auth" | "authenticate"), True:
-                return (tls,)
-            case ("", "iq"), True:
-                return (tls,)
-            case (names.SASL | names.SASL2, "failure"), False:
-                return tls, refused
-            case (_, "/stream"), False:
-                return (tls,)
-            case (names.STREAMS, "error"), False:
-                return tls, secret
-            case (names.SM, "failed"), False:
-                return (session,)
-            case ("", "iq"), False:
-                return (bind,)
-            case ("", "presence"), True:
-                return (session,)
-        return ()
 
     def _take_header(self, client: Entity, stanza: Stanza) -> None:
         self.headers += 1
@@ -148,6 +128,7 @@ class LoginState:
             if stanza.element.get("xmlns") == names.COMPONENT:
                 client.is_component, sender = True, stanza.element.get("to", "")
             client.account = client.account or sender[:MAX_TEXT]
+            client.host = intern(stanza.element.get("to", "")[:MAX_TEXT])
         elif self.mechanism:
             self.mechanism, self.authenticated = "", True  # the log lost `success`
 
@@ -255,9 +236,18 @@ def refused(login: LoginState, client: Entity, stanza: Stanza) -> Iterator[Findi
     name = _blamed(login, condition)
     others = [each for each in login.mechanisms if each not in OLD_MECHANISMS]
     words = {"mechanism": quoted(login.mechanism), "others": quoted(", ".join(others))}
-    yield cause(name, stanza.place, condition, message=message, hint=hint, **words)
+    finding = cause(name, stanza.place, condition, message=message, hint=hint, **words)
+    login.refusals = (*login.refusals, finding)[:MAX_REFUSALS]
+    yield finding
     if name == "refused-login" and login.binding_flag == "y":
         yield cause("flag", stanza.place)
+
+
+def accepted(login: LoginState, client: Entity, stanza: Stanza) -> Iterator[Outcome]:
+    """Find that the client logged in after all, on the stream on which it was refused."""
+    del client, stanza
+    yield from recovered(login.refusals, " A later try on the same stream succeeded.")
+    login.refusals = ()
 
 
 def _blamed(login: LoginState, condition: str) -> str:
@@ -292,15 +282,17 @@ def bind(login: LoginState, client: Entity, stanza: Stanza) -> Iterator[Finding]
     error = names.error_of(element)
     why = f" ({quoted(error.text)})" if error.text else ""
     words = {"condition": error.condition, "why": why}
-    yield cause("bind-refused", stanza.place, error.condition, **words)
-    login.bind_refused = cause("bind-closed", stanza.place, error.condition, **words)
+    finding = cause("bind-refused", stanza.place, error.condition, **words)
+    gave_up = finding.message.removesuffix(".") + ", and the client gave up."
+    login.bind_refused = finding._replace(severity=Severity.ERROR, message=gave_up)
+    yield finding
 
 
 def given_up_bind(login: LoginState, client: Entity, stanza: Stanza) -> Iterator[Outcome]:
     """Find that the client gave up since it got no resource."""
     del stanza
     if (closed := login.bind_refused) and not (client.bound or client.ended):
-        yield Disproof(closed.key.replace("bind-closed", "bind-refused", 1))
+        yield Disproof(closed.key)
         yield closed
         login.bind_refused = None
 
@@ -364,3 +356,20 @@ def session(login: LoginState, client: Entity, stanza: Stanza) -> Iterator[Findi
 
 
 _Rule = Callable[[LoginState, Entity, Stanza], Iterator[Outcome]]
+
+_RULES: dict[tuple[str, bool], tuple[_Rule, ...]] = {
+    (names.HEADER, True): (given_up, given_up_bind),
+    (FOOTER, True): (tls, given_up, given_up_bind),
+    (FOOTER, False): (tls,),
+    (names.STREAM_ERROR, False): (tls, secret),
+    (FAILED, False): (session,),
+    ("iq", True): (tls,),
+    ("iq", False): (bind,),
+    ("presence", True): (session,),
+}
+for _space in (SASL, SASL2):
+    for _tag in (f"{{{_space}}}auth", f"{{{_space}}}authenticate"):
+        _RULES[_tag, True] = (tls,)
+    _RULES[f"{{{_space}}}failure", False] = tls, refused
+    _RULES[f"{{{_space}}}success", False] = (accepted,)
+"""The rules that look at a stanza, by its tag and whether the client sent it."""

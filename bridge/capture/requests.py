@@ -19,6 +19,10 @@ MAX_MESSAGES = 64
 MAX_EARLY = 4
 """We remember at most so many answers that came before their requests."""
 
+BLOCKED = "{urn:xmpp:blocking:errors}blocked"
+"""The client's own account has blocked the address (XEP-0191, 3.3)."""
+OLD_LOGIN = "jabber:iq:auth"
+"""The login before SASL (XEP-0078)."""
 ACKNOWLEDGEMENT: Question = "acknowledgement", "", ""
 """What the client asks for by `r`; an answer has no id, and may come unasked."""
 OWN_ACKNOWLEDGEMENT: Question = "own-acknowledgement", "", ""
@@ -71,6 +75,14 @@ class Requests:
     def is_asked(self, id_: str) -> bool:
         """Whether the client has to answer a request with this id."""
         return ("asks", id_[:MAX_TEXT]) in {key[:2] for key in self.waiting.open}
+
+    def owed(self, client: Entity) -> Awaited | None:
+        """Return the oldest request of the client's own server that the client has not answered."""
+        for waiting in (self.waiting.overdue, self.waiting.open):
+            for (kind, _, other), awaited in waiting.items():
+                if kind in {"asks", OWN_ACKNOWLEDGEMENT[0]} and "@" not in client.other_side(other):
+                    return awaited
+        return None
 
     def remember(self, stanza: Stanza) -> None:
         """Remember a message of the client: it may come back."""
@@ -139,7 +151,8 @@ def refused(requests: Requests, client: Entity, rooms: Rooms, stanza: Stanza) ->
         type_, to = original.element.get("type", "normal"), original.element.get("to", "")
     jid, _, nickname = to.partition("/")
     room = rooms.at(jid)
-    is_private = room is not None and bool(nickname) and type_ != "groupchat"
+    may_be_room = room is not None or (original is not None and not client.is_complete)
+    is_private = may_be_room and bool(nickname) and type_ != "groupchat"
     is_ruled_out = is_private and error.condition in {"forbidden", "policy-violation"}
     name = "bounced"
     if type_ == "groupchat" and nickname:
@@ -149,6 +162,8 @@ def refused(requests: Requests, client: Entity, rooms: Rooms, stanza: Stanza) ->
     elif original and type_ != "groupchat" and room and not nickname:
         name = "bounced-chat"
     situation = "whispered" if is_ruled_out else "bounced" if name == "bounced" else "mistyped"
+    if element.find(f"error/{BLOCKED}") is not None:
+        situation = "blocked"
     message, hint = meaning(situation, error.condition, client, error.text, room=to)
     if name == "bounced" and room and not room.is_taken and room.why[1]:
         hint = room.why[1]  # who is banned cannot just join again
@@ -194,20 +209,27 @@ def refused_request(client: Entity, stanza: Stanza, awaited: Awaited | None) -> 
     """Find that a request was refused because the client has no resource; note other errors."""
     element = stanza.element
     error = names.error_of(element)
-    is_of_server = client.other_side(element.get("from")) == ""
-    if is_of_server and error.condition == "not-authorized" and not client.bound:
+    is_of_server = "@" not in client.other_side(element.get("from"))
+    if is_of_server and awaited and awaited.what.startswith(f"{{{OLD_LOGIN}}}"):
+        message, hint = meaning("sasl", error.condition, client, error.text)
+        yield cause("refused-login", stanza.place, message=message, hint=hint)
+    elif is_of_server and error.condition == "not-authorized" and not client.bound:
         asked = awaited.what if awaited else next((each.tag for each in element), "")
         yield cause("unbound", stanza.place, what=quoted(asked, QUOTED))
     elif awaited is None or not awaited.what.startswith(f"{{{names.BIND}}}"):
-        yield error_of_other(stanza)
+        yield error_of_other(stanza, awaited.what if awaited else "")
 
 
-def error_of_other(stanza: Stanza) -> Finding:
-    """Note an error that accuses the client of nothing."""
+def error_of_other(stanza: Stanza, asked: str = "") -> Finding:
+    """Note an error that accuses the client of nothing; `asked` is the request that it refuses."""
     element = stanza.element
+    error = names.error_of(element)
     words = {
         "kind": element.tag,
         "other": quoted(element.get("from", "") or "its server"),
-        "condition": names.error_of(element).condition,
+        "condition": error.condition,
+        "why": f" ({quoted(error.text)})" if error.text else "",
+        "what": quoted(asked, QUOTED),
     }
-    return cause("other-error", stanza.place, words["condition"], **words)
+    name = "refused-request" if asked else "other-error"
+    return cause(name, stanza.place, f"{asked} {error.condition}", **words)

@@ -7,7 +7,7 @@ from xml.etree.ElementTree import Element
 
 from bridge.capture.causes import cause, meaning
 from bridge.capture.client import Entity
-from bridge.capture.finding import Disproof, Finding, Outcome, key_of_finding
+from bridge.capture.finding import Disproof, Finding, Outcome, key_of_finding, recovered
 from bridge.capture.stanza import HOLE, MAX_TEXT, LogPlace, Stanza, outline
 from bridge.capture.waiting import AwaitedStanzas
 from bridge.newest import Newest
@@ -71,12 +71,16 @@ class Room:
     sends_history: bool = True
     """Whether the room may still send what was said before the client came: until the subject, or
     the first message that has a body and no delay (XEP-0045, 7.2.15)."""
+    refusals: tuple[Finding, ...] = ()
+    """The findings that the room refused the client, each soon after the one before."""
     why: tuple[str, str] = "", ""
     """How the room put the client out, and what to do about that."""
     tries: int = 1
     """How often in a row the client asked, each time soon after the time before."""
     asked_at: float | None = None
     """The time in seconds at which the client asked."""
+    said: tuple[str, str] = "", ""
+    """The id and body of what the client said last, while its nickname is not known."""
     early: Stanza | None = None
     """The first message that the client sent before its presence came back, as its `outline`."""
 
@@ -186,6 +190,8 @@ class Rooms:
         if element.tag == "message":
             is_complete = client.is_complete and _is_subscribed(element)
             state, nickname = (RoomState.INSIDE if is_public or is_complete else None), ""
+            if not client.is_complete and not is_public and element.find(names.CAPTCHA) is not None:
+                state = RoomState.ASKED
         elif not client.is_complete:  # else a stranger's presence could make a room of its sender
             if 110 in names.codes_of(element):
                 state = RoomState.INSIDE
@@ -224,6 +230,7 @@ class Rooms:
             if room and room.state in {RoomState.REFUSED, RoomState.REMOVED}:
                 if _seconds(room, stanza) <= SOON_SECONDS:
                     asked.tries, asked.why = room.tries + 1, room.why
+                    asked.refusals = room.refusals
                 yield from again(asked)
             self.by_jid.add(key, asked)
             if has_muc and not asked.was_inside:
@@ -261,6 +268,8 @@ class Rooms:
     def _take_message(room: Room, element: Element) -> None:
         if room.state is RoomState.ASKED:
             room.state = RoomState.INSIDE  # a client that gets the room's messages is in it
+        if not room.nickname and room.said[1] and room.said == _said(element):
+            room.nickname = _from(element)[:MAX_TEXT].partition("/")[2]
         if not room.sends_history:
             return
         is_subject = element.find("subject") is not None and not element.findtext("body")
@@ -270,6 +279,10 @@ class Rooms:
 
 def _is_own(room: Room, from_: str) -> bool:
     return from_.partition("/")[2] == room.nickname
+
+
+def _said(message: Element) -> tuple[str, str]:
+    return message.get("id", "")[:MAX_TEXT], (message.findtext("body") or "")[:MAX_TEXT]
 
 
 def _is_about_room(presence: Element) -> bool:
@@ -319,7 +332,7 @@ def again(asked: Room) -> Iterator[Finding]:
         yield cause("again", asked.place, about=asked.jid, **words)
 
 
-def join(room: Room, client: Entity, stanza: Stanza) -> Iterator[Finding]:
+def join(room: Room, client: Entity, stanza: Stanza) -> Iterator[Outcome]:
     """Find why the client is not in the room that it wants to enter, or not by its nickname."""
     element, place = stanza.element, stanza.place
     if not room.is_taken:
@@ -332,7 +345,11 @@ def join(room: Room, client: Entity, stanza: Stanza) -> Iterator[Finding]:
             message, hint = meaning("join", error.condition, client, error.text, **where)
             name = "refused-join" if room.has_muc or room.is_inside else "no-muc"
             room.why = message, hint
-            yield cause(name, place, error.condition, about=room.jid, message=message, hint=hint)
+            words = {"message": message, "hint": hint}
+            finding = cause(name, place, error.condition, about=room.jid, **words)
+            if not room.is_inside:
+                room.refusals = (*room.refusals, finding)[:MAX_TRIES]
+            yield finding
     elif room.is_inside:
         return
     elif element.tag == "message":
@@ -342,6 +359,8 @@ def join(room: Room, client: Entity, stanza: Stanza) -> Iterator[Finding]:
             yield cause("captcha", place, about=room.jid, message=message, hint=hint)
     elif element.get("type") is None:
         codes = names.codes_of(element)
+        if 110 in codes or nickname == room.nickname:
+            yield from recovered(room.refusals, " The room let it in soon after that.")
         if 210 in codes or (110 in codes and room.nickname not in {"", nickname}):
             words = {"asked": quoted(room.nickname), "nickname": quoted(nickname)}
             yield cause("renamed", place, about=room.jid, room=quoted(room.jid), **words)
@@ -358,6 +377,8 @@ def outside(rooms: Rooms, client: Entity, stanza: Stanza) -> Iterator[Finding]:
         if client.is_complete and client.bound and len(rooms.by_jid) < MAX_ROOMS:
             yield cause("never-joined", place, about=jid, room=quoted(jid))
         return
+    if not room.nickname:
+        room.said = _said(element)
     words = {"room": quoted(jid), "where": room.place.words}
     if room.state is RoomState.ASKED and not room.was_inside:
         room.early = room.early or outline(stanza)

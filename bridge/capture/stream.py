@@ -55,6 +55,7 @@ class Stream:
             yield from self.rooms.take(client, stanza)
             yield from self.requests.take(client, self.rooms, stanza)
             yield from self.talk.take(client, self.rooms, stanza)
+        self.ending.owed = self.requests.owed(client)
         yield from self.ending.take(client, self.login, stanza)
         self.first = self.first or outline(stanza)
 
@@ -73,7 +74,10 @@ class Stream:
     def conclusion(self) -> Iterator[Finding]:
         """Note at the end of a stream why nothing found is no proof that nothing is wrong."""
         yield from self.talk.conclusion()
-        client = self.client
+        client, login = self.client, self.login
+        stops = login.restarting and login.began_tls and not login.authenticated
+        if stops and self.ending.last is not None:
+            yield cause("stops-at-tls", self.ending.last.place)
         if self.first and client.count > 1 and client.has_sent != client.has_received:
             did = "sent" if client.has_sent else "received"
             yield cause("one-sided", self.first.place, did=did)

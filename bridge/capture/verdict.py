@@ -22,7 +22,7 @@ The findings have to be the same client's. An error about an address explains on
 the same address, or about the stream to the address's server.
 """
 
-TOLD = frozenset({"other-error", "unheard", "one-sided"})
+TOLD = frozenset({"stops-at-tls", "other-error", "refused-request", "unheard", "one-sided"})
 """The causes of notes that are aside beside "No error was found", so that it hides no error."""
 
 ANYTHING = "*"
@@ -75,7 +75,10 @@ def verdict(findings: Iterable[Finding], holes: int = 0) -> str:
         if others := len(clients) - 1:
             words += f" Other clients with errors: {others}."
     elif warnings:
-        words += f" Warnings: {len(warnings)}."
+        first = next((each for each in warnings if each.name in EXPLAINS), warnings[0])
+        words += f" A warning: {_where(first)}: {first.message} {first.hint}"
+        if others := len(warnings) - 1:
+            words += f" Other warnings: {others}."
     aside = {each.cause: each for each in reversed(findings) if each.cause in TOLD}
     for kind, note in reversed(aside.items() if cause is None else ()):
         others = sum(each.cause == kind for each in findings) - 1

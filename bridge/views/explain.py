@@ -17,11 +17,6 @@ from bridge.wire.names import lower_bare
 
 COLOURS = {Severity.ERROR: Display.red, Severity.WARNING: Display.bold, Severity.NOTE: Display.dim}
 
-STOPS_AT_TLS = (
-    ", but no stanza came after TLS was begun: the log's other lines there may say why, most often "
-    "that the client does not trust the certificate"
-)
-
 
 def lines_of(streams: Iterable[Examined], display: Display, *, everything: bool) -> list[str]:
     """Return the lines for a person, without the verdict; `everything` shows notes, too."""
@@ -38,9 +33,7 @@ def lines_of(streams: Iterable[Examined], display: Display, *, everything: bool)
             severity = COLOURS[finding.severity](display, finding.severity)
             lines += [f"  {severity} {finding.sentence}", f"    {finding.advice}"]
         if not findings:
-            login = stream.login
-            stops = login.restarting and login.began_tls and not login.authenticated
-            lines.append(f"  nothing wrong was found{STOPS_AT_TLS if stops else ''}")
+            lines.append("  nothing wrong was found")
     return lines
 
 

@@ -104,7 +104,7 @@ OUR_WORDS: Mapping[str, str] = {
 
 CLIENT_WORDS: Mapping[str, str] = {
     "login": "the client's user name and password",
-    "own_domain": "the domain in the client's JID",
+    "own_domain": "the domain in the client's JID (a component's name: in the server's settings)",
     "server": "the host and port that the client connects to",
     "room_setting": "the address of the room that the client joins",
     "nickname_setting": "the client's nickname",
@@ -124,8 +124,8 @@ sasl: credentials-expired; never
     The password of {account} has expired{why}.
     -> Have a new one set, and correct {login}.
 sasl: account-disabled; never
-    {domain} has disabled the account {account}{why}.
-    -> Ask an admin of {domain} to enable it. {login} need not be wrong.
+    {domain} refused the login of {account}, since it has disabled the account{why}.
+    -> Ask an admin of {domain} to enable it; {login} need not be wrong.
 sasl: temporary-auth-failure; soon
     {domain} cannot check logins just now{why}.
     -> The server's account store has a problem; {again}.
@@ -151,19 +151,27 @@ barred: policy-violation; later
     and correct {login} before. Otherwise the server's log names the rule.
 stream: policy-violation; soon
     {domain} ended the connection for breaking one of its rules.
-    -> Too much or too fast, or TLS is required; the server's log names the rule.
+    -> Too much, too fast or too long, or TLS is required; the server's log names the rule.
 stream: not-authorized; soon
     {domain} ended the connection: not authorized.
     -> Check {login}.
 stream: invalid-from; soon
     {domain} ended the connection: a stanza had a `from` that is not the sender's to use.
     -> A client leaves `from` out; a component puts an address at its own domain there.
+stream: invalid-namespace; soon
+    {domain} ended the connection: streams with this namespace do not belong here.
+    -> Check {server}: a component needs the port for components (often 5347 or 5275), a client the
+    port for clients (5222).
 stream: see-other-host; later
     {service} sends its clients to another server.
     -> The redirect is not followed; if you trust the server that it names, change {server}.
 stream: resource-constraint; soon
     {domain} cannot take another connection just now.
     -> After a pause {again}.
+stream: connection-timeout; soon
+    {domain} ended the connection, since it had heard nothing from {us} for too long.
+    -> The connection or the program hung, or the program answers no ping (XEP-0199) or no r
+    (XEP-0198); {again}.
 stream: *; soon
     {domain} ended the connection ({condition}).
     -> The server's log says more; {again}.
@@ -196,7 +204,7 @@ join: service-unavailable; soon
     -> Check the domain in {room_setting}; if it is right, wait for somebody to leave.
 join: remote-server-not-found; later
     {domain} knows no server {room_service}.
-    -> Check the domain in {room_setting}: usually conference.{domain}.
+    -> Check the domain in {room_setting}: usually conference or muc, a dot, and the server's own.
 join: remote-server-timeout; soon
     {domain} cannot reach {room_service}.
     -> Check the domain in {room_setting}, and the connection between the two servers.
@@ -235,6 +243,16 @@ bounced: remote-server-not-found; soon
 bounced: remote-server-timeout; soon
     The server of {room} could not be reached{why}.
     -> It may be down, or cut off from {domain}: send the message again later.
+blocked: *; later
+    The server did not pass the message to {room} on{why}: {account} has blocked that address.
+    -> Take {room} off the block list of the account (XEP-0191).
+bounced: bad-request; soon
+    The message to {room} was refused (bad-request){why}.
+    -> Check its type and its form: what a whole room should read has type groupchat.
+bounced: service-unavailable; soon
+    {room} did not take the message (service-unavailable){why}.
+    -> Check the address: there may be no such account or service, or it is offline and nothing is
+    kept for it. An account may also have blocked the sender.
 bounced: item-not-found; soon
     There is no {room} to which the message could go{why}.
     -> Check the address; a room has to be joined first.

@@ -81,7 +81,7 @@ def test_a_note_is_shown_only_where_everything_is_asked_for() -> None:
 def test_a_log_that_stops_while_tls_begins_says_so() -> None:
     tls = "xmlns='urn:ietf:params:xml:ns:xmpp-tls'"
     shown = explain(text=f">>> <starttls {tls}/>\n<<< <proceed {tls}/>").stdout
-    assert "  nothing wrong was found, but no stanza came after TLS was begun: " in shown
+    assert "No error was found. stdin:2: No stanza came after TLS was begun: " in shown
 
 
 def test_what_is_no_log_is_said_with_what_was_looked_for(tmp_path: Path) -> None:
