@@ -142,11 +142,15 @@ class Outbox:
             [(jid, domain, Tenure(*row)._replace(file=file.name)) for jid, domain, *row in tenures],
         )
 
-    def taken(self, since: float) -> set[int]:
-        """Return the ids that events of the file seen since this time have in the database."""
+    def taken(self, since: float, row: int) -> set[int]:
+        """Return the ids that events seen since this time, up to a row, have in the database.
+
+        Later rows may have been compared for a transaction that was undone.
+        """
         rows = self.file.all(
-            "SELECT same.id FROM same JOIN entries ON entries.id = same.row WHERE seen >= ?",
-            (1000 * (since - 2 * SAME_SECONDS),),
+            "SELECT same.id FROM same JOIN entries ON entries.id = same.row "
+            "WHERE seen >= ? AND same.row <= ?",
+            (1000 * (since - 2 * SAME_SECONDS), row),
         )
         return {id_ for (id_,) in rows}
 

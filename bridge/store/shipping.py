@@ -151,7 +151,8 @@ def known_to(
     """Return the ids in the database of the events that it has already, by their ids here."""
     compared = [each for each in rows if each.happened.shared or each.number <= batch.copied]
     first = min((each.happened.seen or 0.0 for each in compared), default=0.0)
-    taken, known = outbox.taken(first) if compared else set[int](), dict[int, int]()
+    last = min((each.number for each in compared if each.number > 0), default=1) - 1
+    taken, known = outbox.taken(first, last) if compared else set[int](), dict[int, int]()
     for room, domain in {(each.happened.room, each.observer.domain) for each in compared}:
         place = (room, domain)
         here = [each for each in compared if (each.happened.room, each.observer.domain) == place]

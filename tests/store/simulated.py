@@ -202,8 +202,8 @@ class Box:
             [(ROOM, DOMAIN, it) for it in file.known.values()],
         )  # fmt: skip
 
-    def taken(self, _since: float) -> set[int]:
-        return {*self.file.same.values()}
+    def taken(self, _since: float, row: int) -> set[int]:
+        return {id_ for mine, id_ in self.file.same.items() if mine <= row}
 
     def attempt(self, reached: Sent, last: Sent, same: dict[int, int]) -> None:
         if self.file.locked:
@@ -429,7 +429,11 @@ class World:
                 person.begins = extent.base
             cursor = (span.store, str(extent.base), extent.file, str(row))
         person.cursor = cursor
-        person.marks += [row.event["jid"] for row in shown if "jid" in row.event]
+        marks = [row.event["jid"] for row in shown if "jid" in row.event]
+        if base is not None and base.away:
+            # What another machine shipped, and this file not yet, may come again: docs/store.md.
+            marks = [mark for mark in marks if mark not in person.marks]
+        person.marks += marks
 
     def pass_time(self, seconds: float, tick: float = 0.25) -> None:
         for _ in range(round(seconds / tick)):
