@@ -125,7 +125,7 @@ class Capture:
             return True
         if is_hole and not stanza.element.text:
             self.holes += 1
-        if is_hole and not session:
+        if is_hole and not session and (every or not stanza.element.text):
             self._hole = None if every else stanza
             for examined in every:
                 self._take(examined, stanza)
