@@ -27,6 +27,7 @@ from bridge.xmpp.checks.evidence import (
     words_of,
 )
 from bridge.xmpp.checks.exchanges import (
+    ANSWERS,
     Answered,
     alternations,
     exchanges,
@@ -35,6 +36,7 @@ from bridge.xmpp.checks.exchanges import (
     is_encrypted,
     is_fast,
     is_message,
+    is_steady,
     regulars,
     speaks,
 )
@@ -86,6 +88,34 @@ _BROKEN = re.compile(
 
 _SUFFIX = re.compile(r"[\W_\d]+|[\W_][0-9a-f]{8,}")
 """What a program adds to a nickname that is taken."""
+
+
+TWICE = (
+    "Is the program running twice, or does it handle each message twice (in slixmpp, the events "
+    "message and groupchat_message both come)?"
+)
+"""A hint about a program that answers twice."""
+
+HOWS = {
+    "private": (
+        "in private, so that nobody but the bridge reads it",
+        "Let the program answer the room (type groupchat, without the nickname in the address).",
+    ),
+    "encrypted": (
+        "with an encrypted message, which nobody without its keys can read",
+        "Turn encryption off for this room in the program.",
+    ),
+    "no-body": (
+        "with a message that has no body, so that people see nothing",
+        "xmppTrace shows the stanza: does the program send an empty text?",
+    ),
+    "error": (
+        "with an error",
+        "The program, or a library under it, refused the message: its log should say why.",
+    ),
+}
+"""The words for each kind of answer that people in the room cannot read, and what to do about
+it."""
 
 
 def namesakes(status: RoomStatus, occupant: Occupant) -> list[Occupant]:
@@ -203,6 +233,9 @@ def stays(evidence: Evidence) -> Finding:
     detail = f"{who} comes and goes: it left and came back {len(left)} times, {every}, at last at "
     detail += f"{iso(left[-1].at)} ({', '.join(why) or 'it went by itself'})"
     before = [_said_just_before(evidence, move) for move in left]
+    ordered = [act for act in before if act and is_command(body_of(act))]
+    if len(ordered) == len(before):
+        regular = False  # a command resets the timer of an idle connection
     if not regular and before[-1] and all(before):
         detail += f", each time just after a message, at last {words_of(body_of(before[-1]))} of "
         detail += name_of(sender_of(before[-1]))
@@ -352,10 +385,47 @@ def senders(evidence: Evidence) -> Finding:
         names = list_of([*dict.fromkeys(group.sender for group in groups)][:MAX_ALIKE])
         detail = f"{_left(evidence, left)}; it was not seen to answer {names}, or anybody else."
         return Finding(None, detail, symptom=True)
+    if misshapen := _misshapen(evidence, answered):
+        return misshapen
     if answered:
         detail = f"{who} answered {_question(answered[-1].asked)} after {_ms(answered[-1])}."
         return Finding(True, detail)
     return Finding(None, f"{who} was not seen to answer others.")
+
+
+def _misshapen(evidence: Evidence, answered: Sequence[Ask]) -> Finding | None:
+    """Return what is wrong with the form in which a program answers others; None if nothing is.
+
+    An occupant who does not say what it is must have answered others as only programs do. A person
+    may encrypt, and may answer with a picture or a mark.
+    """
+    last = [ask for ask in answered if ask.what and not is_own(ask.asked)][-ANSWERS:]
+    answers, says = [ask.answer for ask in last if ask.answer], evidence.programs
+    if not answers or says.get(evidence.nickname) is False:
+        return None
+    answer = f"{evidence.who} answered {_question(last[-1].asked)}"
+    even = len(last) >= ANSWERS and is_steady([ask.seconds for ask in last])
+    is_program = even or (len(last) >= LEFT_OUT and says.get(evidence.nickname))
+    if all(map(is_encrypted, answers)) or not any(map(_is_read, answers)):
+        words, hint = HOWS["encrypted" if is_encrypted(answers[-1]) else "no-body"]
+        detail = f"{answer} {words}, after {_ms(last[-1])}."
+        prompt = is_command(body_of(last[-1].asked)) and last[-1].seconds <= ANSWER_SECONDS
+        unclear = Finding(None, detail, hint, symptom=True) if prompt else None
+        return Finding(False, detail, hint) if is_program else unclear
+    again = {
+        before.number
+        for before, after in pairwise(evidence.acts)
+        if body_of(before) == body_of(after) != "" and sender_of(before) == sender_of(after)
+    }
+    if even and again.issuperset(it.number for it in answers):
+        return Finding(False, f"{answer} twice in the same words, and so before.", TWICE)
+    return None
+
+
+def _is_read(answer: Record) -> bool:
+    """Whether people see something of a message: words, or a mark at another message (XEP-0444)."""
+    marks = "urn:xmpp:reactions" in str(getattr(answer.event, "payload", ()))
+    return marks or (bool(body_of(answer)) and not is_encrypted(answer))
 
 
 def is_left_out(evidence: Evidence) -> bool:

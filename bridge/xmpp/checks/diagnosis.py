@@ -222,13 +222,13 @@ def _answer(evidence: Evidence) -> Finding:
     first = [*public, *evidence.answers][0]
     after = f"after {first['answerMs']:,.0f} ms"
     if not public:
-        words, hint = HOWS[str(first["how"])]
+        words, hint = conduct.HOWS[str(first["how"])]
         if first["how"] == "error":
             words += f", {first['condition']}"
             words += f", saying {words_of(first['text'])}" if first.get("text") else ""
         return Finding(False, f"{who} answered {words}, {after}.", hint)
     if _is_twice(evidence, outcome):
-        return Finding(False, f"{who} answered twice in the same words, {UNLESS}.", TWICE)
+        return Finding(False, f"{who} answered twice in the same words, {UNLESS}.", conduct.TWICE)
     if isinstance(first["answerMs"], float) and first["answerMs"] > LATE_MS:
         hint = "The program is slow, or waits for something slow."
         return Finding(False, f"{who} answered late, {after}.", hint)
@@ -287,7 +287,10 @@ def _worded(evidence: Evidence) -> list[Record]:
 
 def _alike_answers(evidence: Evidence) -> Finding:
     past, who, outcome = evidence.past, evidence.who, evidence.past.outcome
-    if outcome is None or not _worded(evidence):
+    like = set[str]()  # if the bridge asked nothing: others may say the same by chance
+    if outcome is None and evidence.occupant is not None:
+        like = {it.nickname for it in conduct.namesakes(evidence.status, evidence.occupant)}
+    if not (like if outcome is None else _worded(evidence)):
         return Finding(None, f"There is no public answer of {who} to compare with others.")
     pairs = [
         (sender_of(other), said, other)
@@ -297,12 +300,16 @@ def _alike_answers(evidence: Evidence) -> Finding:
         and body_of(said) == body_of(other)
         and sender_of(other) != evidence.nickname
         and not getattr(other.event, "own", False)
+        and (outcome is not None or sender_of(other) in like)
     ]
-    earlier = [name for name, said, other in pairs if outcome.number < other.number < said.number]
+    since = outcome.number if outcome else 0
+    earlier = [
+        name for name, said, other in pairs if outcome and since < other.number < said.number
+    ]
     later = {
         (name, said.number)
         for name, said, other in pairs
-        if said.number < other.number and other.at - said.at <= LATE_MS / 1000
+        if (said.number < other.number or not outcome) and abs(other.at - said.at) <= LATE_MS / 1000
     }
     times = Counter(name for name, _ in later)
     often = [name for name, count in times.most_common() if count >= ALIKE_TIMES]
@@ -310,7 +317,7 @@ def _alike_answers(evidence: Evidence) -> Finding:
     if not names:
         return Finding(True, f"Nobody gave the answer of {who} before it, or again and again.")
     how = f"{times[often[0]]} times" if often else "before it"
-    return Finding(False, f"{list_of(names)} gave the same answer as {who}, {how}.", TWICE)
+    return Finding(False, f"{list_of(names)} gave the same answer as {who}, {how}.", conduct.TWICE)
 
 
 def _silence(evidence: Evidence, body: str, said: Record) -> Finding:
@@ -337,34 +344,6 @@ def _silence(evidence: Evidence, body: str, said: Record) -> Finding:
         "got the message.",
         symptom=True,
     )
-
-
-TWICE = (
-    "Is the program running twice, or does it handle each message twice (in slixmpp, the events "
-    "message and groupchat_message both come)?"
-)
-"""A hint about a program that answers twice."""
-
-HOWS = {
-    "private": (
-        "in private, so that nobody but the bridge reads it",
-        "Let the program answer the room (type groupchat, without the nickname in the address).",
-    ),
-    "encrypted": (
-        "with an encrypted message, which nobody without its keys can read",
-        "Turn encryption off for this room in the program.",
-    ),
-    "no-body": (
-        "with a message that has no body, so that people see nothing",
-        "xmppTrace shows the stanza: does the program send an empty text?",
-    ),
-    "error": (
-        "with an error",
-        "The program, or a library under it, refused the message: its log should say why.",
-    ),
-}
-"""The words for each kind of answer that people in the room cannot read, and what to do about
-it."""
 
 
 def _commands(evidence: Evidence) -> Finding:
