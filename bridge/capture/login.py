@@ -145,14 +145,16 @@ class LoginState:
                 self.mechanism = element.get("mechanism", "?")[:MAX_TEXT]
                 self.challenges, self.tried = 0, True
                 initial = element.text or element.findtext(f"{{{SASL2}}}initial-response") or ""
-                self.is_empty = initial.strip() in EMPTY
+                is_hidden = name == "auth" and len(element) > 0
+                self.is_empty = initial.strip() in EMPTY and not is_hidden
                 with suppress(ValueError):
                     first = b64decode(initial.strip()[:4])[:1].decode("ascii", "replace")
                     self.binding_flag = first if self.mechanism.startswith("SCRAM") else ""
             case "challenge":
                 self.challenges, self.tried = self.challenges + 1, True
             case "response":
-                self.is_empty = (element.text or "").strip() in EMPTY
+                # A logger may put an element into the place of what it hides.
+                self.is_empty = (element.text or "").strip() in EMPTY and len(element) == 0
             case "failure":
                 self.mechanism, self.tried = "", True  # aioxmpp logs no login of the client's
             case "success":

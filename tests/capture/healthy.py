@@ -110,9 +110,9 @@ DEEDS = """
     <item affiliation='admin' role='moderator'/><status code='110'/></x></presence>
 
 >>> <r xmlns='{sm}'/>
-<<< <a xmlns='{sm}' h='3'/>
+<<< <a xmlns='{sm}' h='0'/>
 <<< <r xmlns='{sm}'/>
->>> <a xmlns='{sm}' h='9'/>
+>>> <a xmlns='{sm}' h='0'/>
 
 >>> <message to='{room}' type='groupchat'><reactions xmlns='urn:xmpp:reactions:0' id='x'>
     <reaction>👍</reaction></reactions></message>

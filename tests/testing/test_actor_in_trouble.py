@@ -51,7 +51,7 @@ def test_a_report_has_the_newest_events_and_stanzas(server: FixtureServer) -> No
     assert len(events.splitlines()) == MAX_EVENTS
     assert len(stanzas.splitlines()) == MAX_STANZAS
     assert f"{MAX_EVENTS - 1:04}" in events
-    assert "0000" not in events
+    assert re.search(r"\b0000\b", events) is None
     time_, _, last = stanzas.splitlines()[-1].partition(" in: ")
     assert time_.endswith("Z")
     assert len(last.partition("... (")[0]) == MAX_STANZA_CHARACTERS
