@@ -38,7 +38,11 @@ def unpack(name: str, folder: Path) -> Path:
     """Put `store`, `wal` or `spool` into a folder, with a `-wal` if it has one; return its path."""
     folder.mkdir(parents=True, mode=0o700)
     with tarfile.open(FOLDER / f"{name}.tar.xz") as archive:
-        archive.extractall(folder, filter="data")
+        for member in archive:  # `extractall` differs between Pythons
+            content = archive.extractfile(member)
+            assert content is not None
+            (folder / member.name).write_bytes(content.read())
+            (folder / member.name).chmod(member.mode)
     (path,) = folder.glob("*.db")
     return path
 
