@@ -39,10 +39,9 @@ def unpack(name: str, folder: Path) -> Path:
     folder.mkdir(parents=True, mode=0o700)
     with tarfile.open(FOLDER / f"{name}.tar.xz") as archive:
         for member in archive:  # `extractall` differs between Pythons
-            content = archive.extractfile(member)
-            assert content is not None
-            (folder / member.name).write_bytes(content.read())
-            (folder / member.name).chmod(member.mode)
+            if (content := archive.extractfile(member)) is not None:
+                (folder / member.name).write_bytes(content.read())
+                (folder / member.name).chmod(member.mode)
     (path,) = folder.glob("*.db")
     return path
 
