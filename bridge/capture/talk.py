@@ -97,8 +97,7 @@ class Talk:
         self.waiting = AwaitedStanzas()
         """The messages that have to be answered."""
         self.answered = Newest[str, int](MAX_ANSWERED)
-        """How often the client answered a message, by its `key_of`. Removed once the client ignores
-        the same words: the earlier answer was probably chance."""
+        """How often the client answered a message, by its `key_of`; never, once it ignored one."""
         self.heard: Heard | None = None
         """The latest live message of another occupant that the client has not answered yet."""
         self.reflection: Heard | None = None

@@ -63,10 +63,7 @@ def describe_status(link: RoomLink, current: CurrentSettings) -> Status:
     participant, configuration = link.participant, current.configuration
     rooms = {membership.name: membership.status() for membership in participant.memberships}
     status, several = participant.status(), len(rooms) > 1
-    candidates = [
-        {"path": candidate.path, "reason": candidate.reason}
-        for candidate in configuration.candidates
-    ]
+    candidates = [{"path": it.path, "reason": it.reason} for it in configuration.candidates]
     problems = list(map(str, (*configuration.problems, *current.problems)))
     last = max(
         ((room.last_incoming.at, name) for name, room in rooms.items() if room.last_incoming),

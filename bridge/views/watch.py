@@ -225,30 +225,37 @@ class News:
         return place
 
 
+def _views(*, several: bool, local: bool) -> tuple[RoomView, RoomView]:
+    """Return the views for stdout and for stderr.
+
+    On one terminal one view writes both, so that the date is written once.
+    """
+    stdout, stderr = sys.stdout, sys.stderr  # stderr is None if it was closed
+    view = RoomView(display_of(stdout), names_rooms=several, local=local)
+    if stderr is None or (stderr.isatty() and stdout.isatty()):
+        return view, view
+    return view, RoomView(display_of(stderr), names_rooms=several, local=local)
+
+
 async def watch(
     settings: Settings, parsed: argparse.Namespace, selection: Selection | None
 ) -> bool:
     """Write what happens in the room to stdout, and our connection's events to stderr.
 
-    `parsed` has the options of the command line. With a `selection`, only the news that it picks is
-    written. It ends with Ctrl-C, when nobody reads stdout any more, after `--timeout`, and with
-    `--first` after one event. Return False if stdout cannot be written, if a room cannot be reached
-    and trying again would do harm, or if `--timeout` or `--first` was given and nothing was shown.
+    `parsed` has the options. With a `selection`, only the news that it picks is written. Ends with
+    Ctrl-C, a closed stdout, after `--timeout`, and with `--first` after one event. Return False if
+    stdout cannot be written, if trying again to reach a room would do harm, or if `--timeout` or
+    `--first` was given and nothing was shown.
     """
     as_json, first, seconds = parsed.json, parsed.first, parsed.timeout
     # We join under another nickname, since a bridge may be in the room already.
     participant = Participant(settings._replace(nickname=f"{settings.nickname}-watch"))
     journal, news = participant.journal, News()
-    stdout, stderr = sys.stdout, sys.stderr  # stderr is None if it was closed
     ended = asyncio.Event()
     hopeless = has_shown = False
-    output = Output(stdout, stderr, ended.set)
-    several = len(settings.rooms) > 1
+    output = Output(sys.stdout, sys.stderr, ended.set)
     marks_present = selection is None and not (as_json or parsed.stanzas)
-    view = notices = RoomView(display_of(stdout), names_rooms=several, local=parsed.local)
-    # On one terminal one view writes both, so that the date is written once.
-    if stderr is not None and not (stderr.isatty() and stdout.isatty()):
-        notices = RoomView(display_of(stderr), names_rooms=several, local=parsed.local)
+    view, notices = _views(several=len(settings.rooms) > 1, local=parsed.local)
 
     def on_record(record: Record) -> None:
         nonlocal hopeless, has_shown
