@@ -49,7 +49,7 @@ TOLD_BY_SERVERS = frozenset(
 )
 """The rules by which the logs of servers are explained, too; the others need a clock of ours."""
 
-ATTEMPTS = 3
+ATTEMPTS = 5
 """How often a bot may do a wrong until it is named, or right until nothing is: what its library and
 the server send at the same time may stand in another order in its log."""
 
