@@ -145,8 +145,14 @@ async def unexplained(stage: Stage, deeds: Mapping[str, Deed]) -> str:
 
 
 def _is_seen_elsewhere(deed: Deed, library: str, server: str) -> bool:
-    """Whether slixmpp does this wrong on this server, and the library does it in the sandbox."""
+    """Whether slixmpp does this on this server, and the library does it on another.
+
+    A right deed counts so on ejabberd alone: on a busy machine xmpp.js connects to it once more by
+    itself, in tries without an end. `.ci/long` plays all.
+    """
     by_both = library != "slixmpp" and "slixmpp" not in deed.without
+    if by_both and server == "ejabberd" and not {"sandbox", "prosody"}.isdisjoint(deed.on):
+        return True
     return by_both and bool(deed.rule) and server != "sandbox" and "sandbox" in deed.on
 
 
