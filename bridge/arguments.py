@@ -386,7 +386,7 @@ def _add_expect(command: argparse.ArgumentParser) -> None:
         1 a scenario failed
         2 a file or an option is wrong
     """
-    # These options may also stand behind FILE, among those of pytest.
+    # These options may also stand behind FILE, where pytest's options stand.
     ours = argparse.ArgumentParser("xmpp-bridge expect", add_help=False, allow_abbrev=False)
     command.set_defaults(ours=ours)
     for parser in (command, ours):

@@ -318,7 +318,7 @@ class Directions:
         return None
 
     def _reverses(self, family: str) -> bool:
-        """Whether the words of a family are those of a server or a service."""
+        """Whether a server or a service writes the words of a family."""
         worded = [each for each in self._shapes.values() if self._word(each)]
         near = [each for each in worded if self._family(each) == family]
         for kind, margin in enumerate(MARGINS):

@@ -112,7 +112,7 @@ class Rooms:
         return self.by_jid.get(names.lower_bare(jid))
 
     def is_history(self, message: Element) -> bool:
-        """Whether a message of a room was said before: it has a delay, whoever stamped it.
+        """Whether a message of a room was said before: it has a delay, by any stamp.
 
         Once the room has sent its history, only its own stamp counts: an occupant can put a delay
         into a message.

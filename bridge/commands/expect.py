@@ -10,7 +10,7 @@ from bridge.commands.exit import FAILURE, INTERRUPTED, SUCCESS, USAGE
 from bridge.logs import complain
 
 EXIT_CODES = {0: SUCCESS, 2: USAGE, 4: USAGE, 5: USAGE}
-"""Our exit codes for those of pytest: 0 if all tests passed, 2 and 4 after a mistake in a file or
+"""Our exit code for each of pytest's: 0 if all tests passed, 2 and 4 after a mistake in a file or
 an option, 5 without any test. Its other codes count as failures."""
 
 

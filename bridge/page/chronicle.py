@@ -197,7 +197,7 @@ class Chronicle:
     ) -> Timeline:
         """Return what the page shows of these courses; `made_at` is in seconds since the epoch.
 
-        The chronicle is empty then: its events and those of the timeline are large.
+        This empties the chronicle: the events are large, and the timeline holds them now.
         """
         number, parts, findings = 1, list[Part](), list[StreamFinding]()
         for course in courses:

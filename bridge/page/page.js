@@ -247,7 +247,7 @@ class Part {
     for (const event of this.events) {
       if (event.answer) events.get(event.answer).question = event;
     }
-    /** The events that are drawn, and those of them that have a row: an answer has none. */
+    /** The events that are drawn, and the events with a row: an answer has none of its own. */
     this.shown = this.listed = this.events;
     this.silences = silences(this);
     this.findings.sort((first, second) => first.at - second.at);
@@ -275,7 +275,7 @@ class Part {
     return this.kind !== "scenario" || !name.includes(": ");
   }
 
-  /** Choose the lanes that are drawn, by their indices: those of whom nothing is told come last. */
+  /** Choose the lanes that are drawn, by their indices: lanes of which nothing is told come last. */
   arrange() {
     const acting = new Set(this.shown.map((event) => event.lane));
     const open = ({ folded }) => !folded || unfolded.has(folded);

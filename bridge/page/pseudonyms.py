@@ -226,7 +226,7 @@ class Pseudonyms:
         kept = {"gap": {"from", "to"}, "connection": {"text"}}.get(exact["kind"], set())
         if "condition" in exact:
             kept = set()
-        is_error = exact["kind"] == "error"  # its text is that of a server, or of a stranger
+        is_error = exact["kind"] == "error"  # a server or a stranger wrote its text
         return {
             name: value
             if name in kept

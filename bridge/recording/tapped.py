@@ -38,8 +38,8 @@ def file_of(folder: Path, account: str, number: int = 1) -> Path:
 def streams_of(folder: Path, room: str, nickname: str) -> list[Examined]:
     """Return the streams on which a client had this nickname in a room, in the order they began.
 
-    They are those of the file that was written to last, and has any; empty if no file has. Reading
-    16 MiB takes two seconds: call this in a thread.
+    The files are read, the newest first, until one has such a stream; the result is empty if none
+    has. Reading 16 MiB takes two seconds: call this in a thread.
     """
     for path in _newest_first(folder):
         capture = Capture()

@@ -128,7 +128,7 @@ class PostgresqlDatabase:
             self._newest, self._newest_stanza = self._connection.begin()
             yield
             self._connection.commit()
-        except BaseException:
+        except BaseException:  # whatever ends the block, nothing of it may stay
             self._ids.clear()
             self._connection.roll_back()
             raise

@@ -242,17 +242,15 @@ async def watch(
 ) -> bool:
     """Write what happens in the room to stdout, and our connection's events to stderr.
 
-    `parsed` has the options. With a `selection`, only the news that it picks is written. Ends with
-    Ctrl-C, a closed stdout, after `--timeout`, and with `--first` after one event. Return False if
-    stdout cannot be written, if trying again to reach a room would do harm, or if `--timeout` or
-    `--first` was given and nothing was shown.
+    A `selection` picks the news that is written. Ctrl-C, a closed stdout, `--timeout` and the event
+    of `--first` end it. Return False if stdout cannot be written, if to try again would do harm, or
+    if `--timeout` or `--first` was given and nothing was shown.
     """
     as_json, first, seconds = parsed.json, parsed.first, parsed.timeout
     # We join under another nickname, since a bridge may be in the room already.
     participant = Participant(settings._replace(nickname=f"{settings.nickname}-watch"))
     journal, news = participant.journal, News()
-    ended = asyncio.Event()
-    hopeless = has_shown = False
+    ended, hopeless, has_shown = asyncio.Event(), False, False
     output = Output(sys.stdout, sys.stderr, ended.set)
     marks_present = selection is None and not (as_json or parsed.stanzas)
     view, notices = _views(several=len(settings.rooms) > 1, local=parsed.local)

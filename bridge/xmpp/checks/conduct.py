@@ -552,7 +552,7 @@ def encrypted(evidence: Evidence) -> Finding:
     how = words_of(getattr(secret[-1].event, "encrypted", None))
     detail = f"{name_of(nickname)} wrote with encryption ({how}) at {iso(secret[-1].at)}, "
     detail += f"which {who} cannot read without its keys"
-    hint = "Turn encryption off for this room in the client of whoever gives the command."
+    hint = "Turn encryption off for this room in the client that gives the command."
     if not answered or len(secret) < LEFT_OUT or any(ask.answer for ask in theirs):
         return Finding(None, f"{detail}.", hint, remark=True)
     detail += f": it answered {_question(answered[-1].asked)} after {_ms(answered[-1])}, and left "
