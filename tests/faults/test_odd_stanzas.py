@@ -36,6 +36,10 @@ def message(room: str, odd: str) -> str:
     return f"<message to='{room}' type='groupchat' id='odd'><body>odd</body>{odd}</message>"
 
 
+def said(room: str, words: str) -> str:
+    return f"<message to='{room}' type='groupchat'><body>{words}</body></message>"
+
+
 def presence(room: str, odd: str) -> str:
     return f"<presence to='{room}/Eve'>{odd}<status>odd</status></presence>"
 
@@ -98,6 +102,18 @@ def groups(odd: Iterable[str]) -> Iterator[list[str]]:
         del waiting[:TOGETHER]
 
 
+async def heard_out(eyes: Eyes, writer: Writer, room: str, last: str) -> None:
+    """Let the server handle all that was written: until it passes `last` on, or cuts the writer off.
+
+    Streams of two clients have no order between them.
+    """
+    writer.write(said(room, last))
+    hearing = asyncio.create_task(eyes.hears(last))
+    await asyncio.wait((hearing, writer.ended), return_when=asyncio.FIRST_COMPLETED)
+    if not hearing.cancel():
+        await hearing
+
+
 async def tell(stage: Scene, eyes: Eyes, wrap: Wrap, odd: Iterable[str]) -> None:
     """Send everything, each group before a plain message, which the participant must hear."""
     async with AsyncExitStack() as inside, Writer(stage, "Betty") as betty:
@@ -108,11 +124,9 @@ async def tell(stage: Scene, eyes: Eyes, wrap: Wrap, odd: Iterable[str]) -> None
                     eve = await inside.enter_async_context(Writer(stage, "Eve"))
                 eve.write(wrap(stage.room, one))
                 eve.write(f"<presence to='{stage.room}/Eve'/>")
+            await heard_out(eyes, eve, stage.room, f"Eve {number}")
             plain = f"{wrap.__name__} {number}"
-            betty.write(
-                f"<message to='{stage.room}' type='groupchat' id='{number}'>"
-                f"<body>{plain}</body></message>"
-            )
+            betty.write(said(stage.room, plain))
             await eyes.hears(plain)
 
 
