@@ -8,15 +8,17 @@ import sys
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from xml.sax.saxutils import escape
 
 import pytest
 
 from bridge.capture.finding import Finding, Severity
 from bridge.capture.verdict import verdict
 from tests.capture.deeds import DEEDS, SERVERS, Deed
-from tests.capture.logs import examined
+from tests.capture.logs import ACCOUNT, ROOM, examined
 from tests.capture.program import SECONDS
 from tests.capture.stage import SLIXMPP, Stage, secured_sandbox, staged
+from tests.capture.test_injection import FORGED
 from tests.conftest import ROOT
 from tests.conftest import SERVERS as INSTALL
 from tests.servers.certificates import Authority
@@ -184,3 +186,48 @@ async def test_a_wrong_of_each_kind_is_named_in_the_log_of_any_library(
 ) -> None:
     async with stage_of(library, None, tmp_path) as stage:
         assert await unexplained(stage, {name: DEEDS[name] for name in OTHERS[library]}) == ""
+
+
+SAID = "<message id='ID' to='{room}' type='groupchat'><body>WORDS</body></message>"
+PLACES = (
+    "<presence to='{room}/WORDS'/>",
+    "<message id='ID' to='{room}' type='groupchat'><subject>WORDS</subject></message>",
+    "<presence to='{room}/Ann'><status>WORDS</status></presence>",
+)
+"""Where else people write what everybody in a room gets."""
+
+
+def _forging() -> Iterator[tuple[str, str]]:
+    """Let a stranger write entries of the log as a body, and in one of the other places."""
+    for number, forged in enumerate(FORGED.values()):
+        text = forged.replace(ROOM, "{room}").replace(ACCOUNT, "{account}/r")
+        for place in (SAID, PLACES[number % len(PLACES)]):
+            id_ = f"{number}{'of'[place is SAID]}"
+            words = escape(text, {"\n": "&#10;", "'": "&apos;"})
+            yield "owner", place.replace("WORDS", words).replace("ID", id_)
+            if "ID" in place:  # ejabberd's debugging room takes one message at a time
+                yield from [("hears", f"id={id_}")] * 2  # it logs what it sends, too
+    yield "owner", SAID.replace("WORDS", "enough")
+    yield "sees", "enough"
+
+
+@pytest.mark.parametrize(
+    "debugged", ["prosody", pytest.param("ejabberd", marks=pytest.mark.long)], indirect=True
+)
+@pytest.mark.parametrize("prints", ["lines", "json"])
+@pytest.mark.parametrize("library", ["slixmpp", "xmpp.js"])
+async def test_a_stranger_who_writes_entries_of_the_log_accuses_and_hides_nothing(
+    library: str,
+    prints: str,
+    debugged: ServerProcess | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("BOT_PRINTS", prints)
+    joined = DEEDS["kicked"].steps[:3]
+    forged = (*joined, *_forging())
+    kicked = (*forged, *DEEDS["kicked"].steps[3:])
+    async with stage_of(library, debugged, tmp_path) as stage:
+        assert found_in(await stage.do(Deed(forged))) == []
+        (finding,) = found_in(await stage.do(Deed(kicked)))
+        assert finding.name == "removed"

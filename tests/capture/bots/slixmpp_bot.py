@@ -2,10 +2,12 @@
 
 It reads lines: `login NAME PASSWORD RESOURCE OPTION`, which begins a stream; a stanza, which it
 sends as it is; `close`, which ends the stream; `again`, which connects once more. When the first
-stream is over it prints `closed 1`, and so on.
+stream is over it prints `closed 1`, and so on. `BOT_PRINTS` makes it log what people write, too, as
+`lines`, or with everything else as `json`.
 """
 
 import asyncio
+import json
 import logging
 import os
 import ssl
@@ -18,6 +20,8 @@ from slixmpp.xmlstream.handler import Callback
 from slixmpp.xmlstream.matcher import MatchXPath, StanzaPath
 
 SERVICE = urlsplit(os.environ["XMPP_SERVICE"])
+log = logging.getLogger("bot")
+PRINTS = os.environ.get("BOT_PRINTS", "")
 CHALLENGE = "{urn:ietf:params:xml:ns:xmpp-sasl}challenge"
 
 
@@ -33,6 +37,9 @@ class Bot(ClientXMPP):
             self.register_plugin("xep_0030")
             self.register_plugin("xep_0199", {"keepalive": False})
         self.add_event_handler("disconnected", lambda _: _tell(f"closed {number}"))
+        if PRINTS:
+            self.add_event_handler("message", _print)
+            self.add_event_handler("presence", _print)
         login: Any = self.plugin["feature_mechanisms"]
         match option:
             case "no-starttls":
@@ -65,6 +72,16 @@ class Bot(ClientXMPP):
         self.connect(SERVICE.hostname, SERVICE.port)
 
 
+def _print(stanza: Any) -> None:
+    words = [stanza.xml.findtext(f"{{*}}{part}") for part in ("body", "subject", "status")]
+    log.info("%s: %s", stanza["from"].resource, " ".join(filter(None, words)))
+
+
+class AsJson(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return json.dumps({"level": record.levelname, "message": record.getMessage()})
+
+
 def _tell(text: str) -> None:
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
@@ -91,4 +108,6 @@ async def main() -> None:
 
 if __name__ == "__main__":
     logging.basicConfig(level=logging.DEBUG, format="%(levelname)-8s %(message)s")
+    if PRINTS == "json":
+        logging.getLogger().handlers[0].setFormatter(AsJson())
     asyncio.run(main())

@@ -10,6 +10,11 @@ const { client, xml } = await load("@xmpp/client");
 const debug = (await load("@xmpp/debug")).default;
 const parse = (await load("ltx")).parse;
 
+const prints = process.env.BOT_PRINTS;
+if (prints === "json") {
+  const write = console.error;
+  console.error = (...words) => write(JSON.stringify({ level: "debug", message: words.join(" ") }));
+}
 console.debug = console.error;
 // Data that comes while the library ends a stream raises in it.
 process.on("uncaughtException", () => {});
@@ -19,11 +24,17 @@ const never = () => new Promise(() => {});
 const withoutAcknowledgements = (element) =>
   element.is("features", "http://etherx.jabber.org/streams") && element.remove("sm", "urn:xmpp:sm:3");
 
+function print(stanza) {
+  const words = ["body", "subject", "status"].map((part) => stanza.getChildText(part));
+  console.error(`${stanza.attrs.from?.split("/").slice(1).join("/")}: ${words.filter(Boolean).join(" ")}`);
+}
+
 function login(number, username, password, resource, option) {
   const bot = client({ service, domain, resource, username, password });
   debug(bot, true);
   bot.timeout = 10000;
   bot.on("error", () => {});
+  if (prints) bot.on("stanza", print);
   bot.on("disconnect", () => console.log(`closed ${number}`));
   bot.reconnect.delay = 0;
   if (option !== "manage") bot.reconnect.stop();
