@@ -103,7 +103,7 @@ def groups(odd: Iterable[str]) -> Iterator[list[str]]:
 
 
 async def heard_out(eyes: Eyes, writer: Writer, room: str, last: str) -> None:
-    """Let the server handle all that was written: until it passes `last` on, or cuts the writer off.
+    """Wait until the server passes on `last`, or cuts the writer off: then it has handled the rest.
 
     Streams of two clients have no order between them.
     """
