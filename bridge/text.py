@@ -141,6 +141,11 @@ def listed(items: Sequence[Item], most: int, show: Callable[[Item], str]) -> str
     return f"{first} and {more} more" if more > 0 else first
 
 
+def counted(count: int, noun: str) -> str:
+    """Return a number with its noun, such as `1 message` or `3 messages`."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
 def nearest(word: str, known: Iterable[str]) -> str:
     """Return the end of an error: the known word most similar to `word`, or nothing."""
     similar = get_close_matches(word.partition("=")[0], known, 1)

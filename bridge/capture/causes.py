@@ -114,7 +114,7 @@ unmanaged: session; warning, XEP-0198, 3
     The client sent {element} of stream management, which it had not enabled.
     -> Let the client send enable, and wait for enabled, before it acknowledges or asks.
 overcounted: session; warning, XEP-0198, 4
-    The {who} acknowledged {handled} stanzas, and had got {count}.
+    The {who} acknowledged {handled}, and had got {count}.
     -> Let it count messages, presence and iqs only, from enabled on, and begin anew with each
     session that is not resumed.
 unbound: session; warning, RFC 6120, 7.1
@@ -185,8 +185,7 @@ presence-refused: refused; error, RFC 6120, 8.3
     -> Let the client log in and wait for its resource before it sends presence; if it did, the
     server's log says more.
 unheard: silent; note, XEP-0045, 7.4
-    {count} messages named it, or were commands, and none was answered; `--command TEXT` makes that
-    an error.
+    {messages} named it, or {were} answered; `--command TEXT` makes that an error.
     -> Give the beginning of what it should answer.
 one-sided: unanswered; note, RFC 6120, 8.2.3
     The log has only what the client {did}: what is missing on the other side is not known.

@@ -85,8 +85,9 @@ def ended(ending: Ending, client: Entity, login: LoginState, stanza: Stanza) -> 
     elif condition in TOO_BIG and ending.size >= BIG_BYTES:
         name, sent = "too-big", f" The client's latest stanza has {ending.size} bytes of text."
     elif (element := stanza.element.find(f"{{{SM}}}handled-count-too-high")) is not None:
-        counts = quoted(element.get("h", "?")), quoted(element.get("send-count", "?"))
-        name, sent = "too-high", " The client acknowledged {} stanzas of {}.".format(*counts)
+        handled, count = (quoted(element.get(name, "?")) for name in ("h", "send-count"))
+        name = "too-high"
+        sent = f" The client acknowledged {handled}, and the server had sent {count}."
     elif condition == "connection-timeout" and (owed := ending.owed) is not None:
         asked = f"request {quoted(owed.what, QUOTED)}" if owed.what else "r (XEP-0198)"
         sent = f" The client never answered its {asked} {owed.stanza.place.words}."

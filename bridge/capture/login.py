@@ -11,7 +11,7 @@ from bridge.capture.causes import cause, meaning
 from bridge.capture.client import Entity
 from bridge.capture.finding import Disproof, Finding, Outcome, Severity, key_of_finding, recovered
 from bridge.capture.stanza import FOOTER, MAX_TEXT, STANZA_TAGS, Stanza, outline
-from bridge.text import quoted
+from bridge.text import counted, quoted
 from bridge.wire import names
 from bridge.wire.names import SASL, SASL2, SM, TLS, condition_of, local, split
 
@@ -328,7 +328,7 @@ def overcounted(login: LoginState, client: Entity, stanza: Stanza) -> Iterator[F
         login.excess = None
         if handled > count:
             who = "client" if before.sent else "server"
-            words = {"who": who, "handled": str(handled), "count": str(count)}
+            words = {"who": who, "handled": counted(handled, "stanza"), "count": str(count)}
             yield cause("overcounted", before.place, who, **words)
     if stanza.element.tag == names.ACK and login.counted:
         number = stanza.element.get("h", "")

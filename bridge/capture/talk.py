@@ -13,7 +13,7 @@ from bridge.capture.rooms import Rooms
 from bridge.capture.stanza import MAX_TEXT, QUOTED, LogPlace, Stanza, spaces_of
 from bridge.capture.waiting import PATIENCE_STANZAS, AwaitedStanzas
 from bridge.newest import Newest
-from bridge.text import quoted
+from bridge.text import counted, quoted
 from bridge.wire import names
 from bridge.wire.meaning import ENCRYPTIONS, SIGNALS
 from bridge.wire.speech import (
@@ -208,7 +208,9 @@ class Talk:
     def conclusion(self) -> Iterator[Finding]:
         """Note that the client answered nothing at all of what it may have been asked."""
         if self.asked_at is not None and not self.has_answered and not self._command:
-            yield cause("unheard", self.asked_at, count=self.asked)
+            were = "was a command, and not" if self.asked == 1 else "were commands, and none was"
+            messages = counted(self.asked, "message")
+            yield cause("unheard", self.asked_at, messages=messages, were=were)
 
     def react(self) -> None:
         """Note that the client did something that may answer the message that it heard."""

@@ -1,5 +1,7 @@
 """The exceptions of the store. Pure."""
 
+from bridge.text import counted
+
 REMEDY = "set BRIDGE_STORE to another path, or move that away"
 """The advice to a user if the path of the store leads to something else."""
 
@@ -9,7 +11,7 @@ LEFT_OUT = "of the store cannot be read: damaged, and left out"
 
 def left_out(rows: int) -> str:
     """Return the warning about so many rows that cannot be read."""
-    return f"{'1 row' if rows == 1 else f'{rows} rows'} {LEFT_OUT}"
+    return f"{counted(rows, 'row')} {LEFT_OUT}"
 
 
 class StoreError(Exception):

@@ -31,7 +31,7 @@ ENDED = {
     ),
     "a number too high": (
         [*IN, stream_error("undefined-condition").replace("</stream:e", f"{COUNT}</stream:e")],
-        '"10" stanzas of "8"',
+        'acknowledged "10", and the server had sent "8"',
     ),
     "a header that is never answered": (timed(OPEN, "pause 44", CLOSE), "stream header in 44 s"),
     "a header that is never answered, without times": ([OPEN, CLOSE], "stream header"),

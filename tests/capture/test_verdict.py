@@ -200,3 +200,30 @@ def test_the_verdict_clears_nobody_without_ground(case: str) -> None:
     assert conclusion.startswith("No error was found.")
     assert words in conclusion
     assert bool(words) or conclusion == "No error was found."
+
+
+SM = "xmlns='urn:xmpp:sm:3'"
+CHAT = says("hi", "ann@example.org", "chat")
+MANAGED = [*LOGIN, f">>> <enable {SM}/>", f"<<< <enabled {SM}/>", f">>> <a {SM} h='{{}}'/>"]
+COUNTS: dict[str, tuple[list[str], int, str]] = {
+    "a message without an answer": (
+        [*IN, said("Ann", "!ping")],
+        1,
+        "1 message named it, or was a command, and not answered",
+    ),
+    "messages without an answer": (
+        [*IN, *ASKED],
+        3,
+        "3 messages named it, or were commands, and none was answered",
+    ),
+    "a stanza too many": ([*MANAGED, CHAT], 1, "acknowledged 1 stanza, and had got 0"),
+    "stanzas too many": ([*MANAGED, CHAT], 2, "acknowledged 2 stanzas, and had got 0"),
+}
+"""Logs, the count in them, and how the verdict says it."""
+
+
+@pytest.mark.parametrize("case", COUNTS)
+def test_the_verdict_counts_one_as_one(case: str) -> None:
+    log, count, words = COUNTS[case]
+    streams = examined(*(line.replace("{}", str(count)) for line in log))
+    assert words in verdict([each for stream in streams for each in stream.findings()])

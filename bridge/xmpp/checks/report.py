@@ -6,7 +6,7 @@ from datetime import datetime
 from functools import partial
 
 from bridge.settings.table import Configuration
-from bridge.text import listed, one_line, quoted
+from bridge.text import counted, listed, one_line, quoted
 from bridge.xmpp.model.faults import Fault, similar_named
 
 SETTINGS = "settings"
@@ -221,7 +221,7 @@ def report_of(
 
 def _success(rooms: Sequence[str], seconds: float, others: int) -> str:
     """Return the diagnosis of a check without failures."""
-    company = f"{others} other occupant{'' if others == 1 else 's'}" if others else "nobody else"
+    company = counted(others, "other occupant") if others else "nobody else"
     where = f"{len(rooms)} rooms" if len(rooms) > 1 else f"the room {one_line(rooms[0])}"
     return f"Everything works: in {where} with {company}, {seconds:.2f} s in all."
 

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from ipaddress import ip_address
 from typing import NamedTuple
 
-from bridge.text import listed, quoted
+from bridge.text import counted, listed, quoted
 from bridge.xmpp.errors import XmppError
 
 MAX_NAMES = 10
@@ -121,12 +121,8 @@ def validity(certificate: Certificate, now: datetime) -> str:
         return f"valid only from {certificate.not_before:%Y-%m-%d %H:%M} UTC on"
     end = f"{certificate.not_after:%Y-%m-%d}"
     if now > certificate.not_after:
-        return f"expired on {end} ({_days((now - certificate.not_after).days)} ago)"
-    return f"valid until {end} ({_days((certificate.not_after - now).days)} left)"
-
-
-def _days(count: int) -> str:
-    return f"{count} day{'' if count == 1 else 's'}"
+        return f"expired on {end} ({counted((now - certificate.not_after).days, 'day')} ago)"
+    return f"valid until {end} ({counted((certificate.not_after - now).days, 'day')} left)"
 
 
 def _name(contents: bytes) -> str:
