@@ -212,6 +212,11 @@ def unwrapped(element: Element) -> Iterator[Element]:
         yield Element(HEADER, element.attrib) if name == "open" else Element(FOOTER)
     elif namespace == BOSH:
         yield from _in_body(element)
+    elif namespace == STREAM_ERRORS and name in CONDITIONS:
+        # A web page took `<stream:error>` around it for a tag of its own.
+        error = Element(STREAM_ERROR)
+        error.append(element)
+        yield error
     elif namespace in _KEPT or element.tag in _NAMELESS:
         yield element
 

@@ -54,7 +54,8 @@ _NAMES = (
 )
 _START = re.compile(
     rf"<(?:\?xml\b|(?:stream:)*(?:{_NAMES})(?=[\s/>]|$)(?!\s+\w+=[^'\"\\])"
-    r"|/stream:stream>(?!\s+[A-Za-z])|(?<=b['\"]<)|(?<=<<\"<))"
+    r"|/stream:stream>(?!\s+[A-Za-z])|(?<=b['\"]<)|(?<=<<\"<)"
+    r"|[a-z-]+\s+xmlns=['\"]urn:ietf:params:xml:ns:xmpp-streams['\"])"
 )
 """The beginning of an element of XMPP, or of anything in data of a socket. Python's repr of an
 object has values without quotes."""

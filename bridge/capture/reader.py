@@ -269,6 +269,8 @@ class LogReader:
             if way is None and element.tag != HOLE:
                 is_known = element is first and shape
                 way = said if is_known else self._directions.direction(shape, element)
+                if way is None and element.tag == HEADER:
+                    continue  # it is whole, and means the same for no stanza of either side
                 if way is None:
                     element = Element(HOLE)
             elif way is None:

@@ -12,6 +12,7 @@ from tests.capture.logs import (
     PUZZLE,
     ROOM,
     SASL,
+    STREAM_ERRORS,
     bounce,
     error,
     examined,
@@ -20,6 +21,7 @@ from tests.capture.logs import (
     said,
     says,
     stream_error,
+    timed,
 )
 
 SM = "urn:xmpp:sm:3"
@@ -35,6 +37,8 @@ TLS = "xmlns='urn:ietf:params:xml:ns:xmpp-tls'"
 UPLOAD = "<request xmlns='urn:xmpp:http:upload:0'/>"
 OLD = "<iq {}='example.org' id='a' type='{}'><query xmlns='jabber:iq:auth'/>{}</iq>"
 TOO_LARGE = error("not-acceptable", "too large")
+SHUTDOWN = f"<system-shutdown xmlns='{STREAM_ERRORS}'/>"
+PONGS = [f"<<< <iq type='result' id='{number}'/>" for number in range(120)]
 BLOCKED = "<blocked xmlns='urn:xmpp:blocking:errors'/></error>"
 
 NAMED: dict[str, tuple[list[str], str]] = {
@@ -98,6 +102,14 @@ NAMED: dict[str, tuple[list[str], str]] = {
     "Prosody refuses a component": (
         ["Disconnecting component, <stream:error> is: " + stream_error("host-unknown")[4:]],
         "a component's name",
+    ),
+    "a stream error without its brackets, which a web page ate": (
+        [f"RECV: stream:error{SHUTDOWN}/stream:error", "End of stream received"],
+        "is shutting down",
+    ),
+    "a header that either side may have sent": (
+        timed(ASK, "x status open <open xmlns='urn:ietf:params:xml:ns:xmpp-framing'/>", *PONGS),
+        "never answered the client's request to be let in",
     ),
     "a logger that says Send and Read": (
         [
