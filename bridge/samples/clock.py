@@ -1,10 +1,10 @@
 """The tool that tells the local time."""
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated
 
-from bridge.toolkit import Interpret, iso, tool
+from bridge.toolkit import Interpret, tool
 
 PROMPT = (
     "Tell the person the local time in a short sentence, with the zone. It is that of the computer "
@@ -14,12 +14,10 @@ PROMPT = (
 
 @dataclass(frozen=True)
 class LocalTime:
-    """One moment in several notations."""
+    """The present moment where this server runs."""
 
     local: Annotated[str, "ISO 8601 with the offset from UTC"]
     zone: Annotated[str, "abbreviation of the time zone, as of now"]
-    weekday: str
-    utc: Annotated[str, "the same moment, in UTC"]
 
 
 @tool(title="Current time", read_only=True, open_world=False)
@@ -28,12 +26,5 @@ def current_time() -> Interpret[LocalTime]:
 
     Use it for the current time only; it knows no weather, and no other place's time.
     """
-    now = datetime.now(UTC)
-    local = now.astimezone()
-    time = LocalTime(
-        local=local.isoformat(timespec="seconds"),
-        zone=local.tzname() or "",
-        weekday=local.strftime("%A"),
-        utc=iso(now.timestamp()),
-    )
-    return Interpret(time, PROMPT)
+    now = datetime.now().astimezone()
+    return Interpret(LocalTime(now.isoformat(timespec="seconds"), now.tzname() or ""), PROMPT)

@@ -28,13 +28,10 @@ def test_the_time_told_is_now_in_the_zone_of_the_process(
 ) -> None:
     environ.setenv("TZ", zone)
     time.tzset()
-    before = time.time()
+    before = int(time.time())
     result = current_time()
-    utc = datetime.fromisoformat(result.data.utc).timestamp()
-    assert before - 0.001 <= utc <= time.time()
     local = datetime.fromisoformat(result.data.local)
-    assert local.timestamp() == int(utc)
+    assert before <= local.timestamp() <= time.time()
     assert result.data.local.endswith(offset)
     assert result.data.zone == abbreviation
-    assert result.data.weekday == local.strftime("%A")
     assert "person" in result.prompt
