@@ -43,17 +43,13 @@ CALLS: dict[str, dict[str, object]] = {
     "answer_general_question": {"question": "Why is the sky blue?"},
     "current_weather": {"location": "Paris"},
     "scout": {"question": "Who said hello?"},
-    "xmppDigest": {},
 }
 """One call of each tool that does what it is for."""
 
 
 def answering(asked: Asked) -> object:
-    """What an honest model says, to `scout` and `xmppDigest` alike."""
+    """What an honest model says."""
     cursor = events_in(asked)[-1]["cursor"]
-    if '"topics"' in asked.system + asked.user:
-        topic = {"summary": "Hello.", "people": [], "open": [], "cursors": [cursor]}
-        return {"topics": [topic]}
     return {"answer": "The bridge.", "found": True, "cursors": [cursor]}
 
 

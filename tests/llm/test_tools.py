@@ -28,42 +28,22 @@ def _finding(*cursors: str, answer: str = "Wilma did.", found: bool = True) -> d
     return {"answer": answer, "found": found, "cursors": list(cursors)}
 
 
-def _topic(**more: Any) -> dict[str, Any]:
-    topic = {
-        "summary": "The build broke.",
-        "people": ["Wilma"],
-        "open": ["Who mends it?"],
-        "cursors": ["epoch-1"],
-    }
-    return {"topics": [topic | more]}
-
-
-async def _told(
-    home: Path, journal: Journal, service: ModelService, name: str = "xmppDigest", **arguments: Any
-) -> Any:
-    desk = Desk(journal, configured(home, service))
-    told = await called(desk, "2025-11-25", name, **arguments)
-    await desk.end()
-    return told
-
-
 async def _scouted(home: Path, journal: Journal, service: ModelService, **more: Any) -> Any:
+    desk = Desk(journal, configured(home, service))
     arguments = {"question": "Who broke the build?"} | more
-    return await _told(home, journal, service, "scout", **arguments)
+    result = await called(desk, "2025-11-25", "scout", **arguments)
+    await desk.end()
+    return result
 
 
 # What people write
 
 
-@pytest.mark.parametrize("name", ["scout", "xmppDigest"])
-async def test_an_instruction_planted_in_a_message_does_not_become_one(
-    name: str, tmp_path: Path
-) -> None:
+async def test_an_instruction_planted_in_a_message_does_not_become_one(tmp_path: Path) -> None:
     asked: list[Asked] = []
     for said in ("good morning", PLANTED):
         async with model_service(saying("no"), saying("no")) as service:
-            arguments = {"question": "What is up?"} if name == "scout" else {}
-            await _told(tmp_path, room(said, sender=said[:9]), service, name, **arguments)
+            await _scouted(tmp_path, room(said, sender=said[:9]), service)
         assert len(service.asked) == 2
         asked += service.asked
     harmless, _, planted, _ = asked
@@ -92,13 +72,8 @@ async def test_a_question_is_quoted_too(tmp_path: Path) -> None:
 
 
 async def test_what_the_model_says_is_escaped(tmp_path: Path) -> None:
-    answer = _finding("epoch-1", answer="fine\u202e")
-    async with model_service(
-        saying(answer), saying(_topic(summary="a\u200b", open=["b\u2066"]))
-    ) as (service):
+    async with model_service(saying(_finding("epoch-1", answer="fine\u202e"))) as service:
         assert (await _scouted(tmp_path, room("x"), service))["answer"] == "fine\\u{202E}"
-        (topic,) = (await _told(tmp_path, room("x"), service))["topics"]
-    assert (topic["summary"], topic["open"]) == ("a\\u{200B}", ["b\\u{2066}"])
 
 
 # What the model cites
@@ -115,22 +90,6 @@ async def test_what_is_found_rests_on_events_that_were_given(tmp_path: Path) -> 
     _, unknown, _, unfounded = service.asked
     assert "'epoch-1' is the cursor of no event that you were given" in unknown.user
     assert "rests on events" in unfounded.user
-
-
-@pytest.mark.parametrize(
-    ("wrong", "problem"),
-    [
-        ({"cursors": ["epoch-7"]}, "answer.topics[0].cursors"),
-        ({"people": ["Wilma", "Mallory"]}, "'Mallory' is the sender of no event"),
-    ],
-)
-async def test_a_digest_names_events_and_people_that_there_are(
-    wrong: dict[str, Any], problem: str, tmp_path: Path
-) -> None:
-    async with model_service(saying(_topic(**wrong)), saying(_topic())) as service:
-        digest = await _told(tmp_path, room("one"), service)
-    assert digest["topics"] == _topic()["topics"]
-    assert problem in service.asked[1].user
 
 
 async def test_events_that_are_cited_come_back_as_far_as_a_page_holds_them(tmp_path: Path) -> None:
@@ -163,10 +122,10 @@ async def test_since_and_limit_mean_what_they_do_in_history(tmp_path: Path) -> N
 
 
 async def test_whoever_wants_to_know_is_told_when_the_model_is_asked(tmp_path: Path) -> None:
-    async with model_service(saying(_topic())) as service:
+    async with model_service(saying(_finding("epoch-1"))) as service:
         desk = Desk(room("one"), configured(tmp_path, service))
         await desk.shake_hands("2025-11-25")
-        call = {"name": "xmppDigest", "arguments": {}, "_meta": {"progressToken": "p"}}
+        call = {"name": "scout", "arguments": {"question": "?"}, "_meta": {"progressToken": "p"}}
         await desk.ask(request(1, "tools/call", **call))
         told = await desk.end()
     (progress,) = [one["params"] for one in told if "id" not in one]
@@ -177,21 +136,18 @@ async def test_whoever_wants_to_know_is_told_when_the_model_is_asked(tmp_path: P
 async def test_where_nothing_happened_no_model_is_asked(tmp_path: Path) -> None:
     async with model_service(saying("no")) as service:
         found = await _scouted(tmp_path, room(), service)
-        digest = await _told(tmp_path, room(), service)
     assert (found["found"], found["read"], found["events"]) == (False, 0, [])
-    assert (digest["topics"], digest["read"]) == ([], 0)
     assert service.asked == []
 
 
-async def test_a_scout_sees_who_comes_and_a_digest_only_what_is_said(tmp_path: Path) -> None:
+async def test_a_scout_sees_who_comes_beside_what_is_said(tmp_path: Path) -> None:
     journal = room("hello")
     journal.append(OccupantJoined(f"{ROOM}/Fred", "Fred", "participant", "none"), 1.0)
     journal.append(SubjectChanged("news", "Fred"), 2.0)
-    async with model_service(saying(_finding("epoch-1")), saying(_topic())) as service:
+    async with model_service(saying(_finding("epoch-1"))) as service:
         await _scouted(tmp_path, journal, service)
-        await _told(tmp_path, journal, service)
-    kinds = [[one["kind"] for one in events_in(asked)] for asked in service.asked]
-    assert kinds == [["message", "join", "subject"], ["message", "subject"]]
+    (asked,) = service.asked
+    assert [event["kind"] for event in events_in(asked)] == ["message", "join", "subject"]
 
 
 @pytest.mark.parametrize("character", ["<", "\U000e0041"])
