@@ -71,8 +71,6 @@ def _add_client(command: argparse.ArgumentParser) -> None:
     _add_settings(command)
     _add_toolsets(command)
     _add_flag(command, "--json", "each answer as it came, in one line")
-    help_ = "show all that the server logs while it starts"
-    command.add_argument("-v", "--verbose", action="store_true", help=help_)
     help_ = "separate messages by line ends, or write Content-Length headers before each"
     command.add_argument("--framing", choices=("lines", "headers"), help=help_)
     dates = [revision.date for revision in ALL]

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from bridge.files import open_private
-from bridge.text import iso, iso_of, one_line
+from bridge.text import iso, one_line
 
 PIPE_BUF = getattr(select, "PIPE_BUF", 512)
 """The number of bytes that a pipe takes without blocking if `poll` says that it can be written
@@ -47,16 +47,6 @@ def lines_of(record: logging.LogRecord, prefix: str, *, traced: bool) -> list[st
         trace = logging.Formatter().formatException(record.exc_info)
         lines += [f"| {line}" for line in trace.split("\n")]
     return [f"{prefix} {one_line(line)}" for line in lines]
-
-
-def is_timed(line: str, prefix: str) -> bool:
-    """Whether a line of such a log is of a record that is `TIMED`.
-
-    No other line begins with a time, whatever somebody in a room says: it begins with a level, or
-    with words of ours.
-    """
-    before, _, text = line.partition(f"{prefix} ")
-    return not before and iso_of(text.partition(" ")[0]) is not None
 
 
 class StderrHandler(logging.Handler):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bridge.logs import PIPE_BUF, TIMED, FileHandler, StderrHandler, is_timed, open_log
+from bridge.logs import PIPE_BUF, TIMED, FileHandler, StderrHandler, open_log
 from bridge.text import iso
 
 PATIENCE = 10.0
@@ -65,24 +65,6 @@ def test_a_line_has_the_prefix_and_what_it_is_about_forges_no_other(
 ) -> None:
     pipe.logger.log(level, *told)
     assert pipe.read() == "".join(f"[Server] {line}\n" for line in lines)
-
-
-@pytest.mark.parametrize(
-    ("line", "timed"),
-    [
-        ("[Test] 2026-11-22T03:28:12.180Z <Ann> ERROR", True),
-        ("[Test] 2026-11-22T03:28:12.180Z", True),
-        ("[Test] WARNING: 2026-11-22T03:28:12.180Z", False),
-        ("[Test] 2026 events", False),
-        ("[Test] ", False),
-        ("[Tests] 2026-11-22T03:28:12.180Z", False),
-        ("2026-11-22T03:28:12.180Z [Test] 2026-11-22T03:28:12.180Z", False),
-    ],
-)
-def test_a_line_that_begins_with_a_time_is_of_what_happened_in_a_room(
-    line: str, timed: bool
-) -> None:
-    assert is_timed(line, "[Test]") is timed
 
 
 def test_an_exception_is_told_below_its_line_and_its_text_forges_none(pipe: Pipe) -> None:

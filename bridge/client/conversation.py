@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-import re
+import os
 import signal
 import sys
 from asyncio.subprocess import PIPE
@@ -18,7 +18,7 @@ from bridge.client.history import LineFile
 from bridge.client.interpreting import interpreter_for
 from bridge.client.process import ServerProcess
 from bridge.client.rooms import STATUS, RoomFollower, settled_status
-from bridge.logs import complain, is_timed, lines_of, open_log
+from bridge.logs import complain, lines_of, open_log
 from bridge.mcp.framing import Framing, SkippedInput
 from bridge.mcp.jsonrpc import Json, Malformed, Message, Notification, Response, RpcError, preview
 from bridge.mcp.revisions import Revision
@@ -35,15 +35,9 @@ CHAT_GREETING = "Connected! What you type is said in the room; /help shows the c
 ROOM_SECONDS = 10.0
 """How long the greeting waits until the bridge is in the room, or says why it is not."""
 
-BRIDGE = "[Server]"
-"""What each line of a bridge's log begins with."""
-
-JOINED = "in the room"
-"""How the words about the room begin once the bridge is in it."""
-
-MAX_START_LINES = 1_000
-"""Most lines of a server's log that are held back while it starts; if there are more, all are
-shown."""
+QUIET = {"LOG_LEVEL": "WARNING"}
+"""The environment of a server whose log goes to the terminal, unless the user set another level.
+What happens in the rooms is shown there anyway."""
 
 SCRIPT_SECONDS = 300.0
 """How long a script waits for one answer, as agents do. A person has no limit, but Ctrl-C."""
@@ -59,7 +53,6 @@ async def run_client(
     command: Sequence[str],
     *,
     as_json: bool,
-    verbose: bool,
     framing: Framing | None,
     revision: Revision | None,
     configuration: Configuration,
@@ -71,9 +64,8 @@ async def run_client(
     Unless stdin and stdout are terminals, stdout gets answers only, one on each line, and the
     greeting goes to stderr. The exit code is 1 if any call failed, or the server did.
     The server is spoken to in this `framing` and `revision`, if they are given.
-    `configuration` gives the log its level and file, and may have a model. A terminal shows what
-    the server logs while it starts only if that fails, or with `verbose`. `lines` keeps what is
-    typed there. In a `chat` at a terminal, a line is said in the room.
+    `configuration` gives the log its level and file, and may have a model. `lines` keeps what is
+    typed at a terminal. In a `chat` at a terminal, a line is said in the room.
     """
     interactive = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
     if problem := open_log("[Client]", configuration.log_level, configuration.log_file):
@@ -82,11 +74,13 @@ async def run_client(
     # escape sequences. So we read its stderr, and show its lines and their events escaped.
     to_terminal = sys.stderr is not None and sys.stderr.isatty()
     stderr = PIPE if interactive or to_terminal else None
+    is_quiet = interactive and to_terminal and not configuration.source_of("LOG_LEVEL")
+    environment = {**os.environ, **QUIET} if is_quiet else None
 
     async def talk() -> int:
         server = None
         try:
-            server = await ServerProcess.start(command, stderr=stderr)
+            server = await ServerProcess.start(command, environment, stderr=stderr)
             client = Client(server, framing, revision)
             frontend: Frontend = Pipe(json=as_json)
             if interactive:
@@ -101,8 +95,6 @@ async def run_client(
             conversation = Conversation(
                 client, frontend, interpret, to_terminal, chat=chat and interactive
             )
-            if verbose or not to_terminal or configuration.log_level == "DEBUG":
-                conversation.end_start(failed=True)
             return await conversation.run()
         except (ServerError, OutputError) as error:
             complain(f"[Client] {error}")
@@ -145,18 +137,15 @@ class Conversation:
         self._frontend = frontend
         self._interactive = frontend.interactive
         self._answer_seconds = None if self._interactive else SCRIPT_SECONDS
-        self._to_terminal = to_terminal
         self._note = frontend.tell if to_terminal else complain
         """Shows a line of the client's own, or of the server's log."""
-        self._start: list[str] | None = []
-        """What the server has logged so far while it starts; None once that is shown."""
         self._rooms = RoomFollower(client, frontend.tell)
         self._runner = CommandRunner(client, frontend, interpret, chat=chat)
         self._call: asyncio.Task[Answer] | None = None
         """The command that is being carried out."""
         self._asking = asyncio.Lock()
         """Held while a form of the server is filled in: only one form is shown at a time."""
-        client.server.on_log_line = self._take_log_line
+        client.server.on_log_line = lambda line: self._note(one_line(line))
         client.server.on_unsolicited = self._take_unsolicited
         client.take_forms(self._fill_in)
 
@@ -165,7 +154,7 @@ class Conversation:
 
         Raises `ServerError` if the server ends first.
         """
-        client, failed = self._client, True
+        client = self._client
         try:
             await client.open()
             if client.bare or client.server.framing is not Framing.LINES:
@@ -173,15 +162,11 @@ class Conversation:
                 self._note(f"[Client] this server takes {client.dialect}, framed by {framing}")
             async with asyncio.timeout(self._answer_seconds):
                 await client.read_catalogue()
-                state = JOINED
                 if STATUS in client.catalogue.tools:
-                    state = _standing(await settled_status(client, ROOM_SECONDS))
-                    self._note(f"[Client] {state}")
-                failed = not state.startswith(JOINED)
+                    standing = _standing(await settled_status(client, ROOM_SECONDS))
+                    self._note(f"[Client] {standing}")
         except TimeoutError:
             raise ServerError(f"no lists within {SCRIPT_SECONDS:g} s: given up") from None
-        finally:
-            self.end_start(failed=failed)
         self._frontend.tell(CHAT_GREETING if self._runner.chat else GREETING)
         loop = asyncio.get_running_loop()
         if self._interactive:  # from a pipe, Ctrl-C ends the client and its call
@@ -194,17 +179,6 @@ class Conversation:
             loop.remove_signal_handler(signal.SIGINT)
             self._rooms.stop()
             self._frontend.close()
-
-    def end_start(self, *, failed: bool) -> None:
-        """Show what the server logged while it started, or if that went well only its warnings."""
-        lines, self._start = self._start or [], None
-        warnings = [line for line in lines if failed or self._warns(line)]
-        for line in warnings:
-            self._note(one_line(line))
-        if left_out := len(lines) - len(warnings):
-            self._note(
-                f"[Client] lines that the server logged at its start: {left_out}; -v shows them"
-            )
 
     async def _fill_in(self, params: Mapping[str, Json]) -> dict[str, Json]:
         """Have a form filled in for the command in flight; cancel it if there is no command."""
@@ -284,22 +258,6 @@ class Conversation:
         asyncio.get_running_loop().remove_reader(sys.stdin)
         self._frontend.tell(QUEUED)
 
-    def _take_log_line(self, line: str) -> None:
-        """Show a line of the server's log, unless it tells what is shown of the rooms anyway."""
-        if self._start is not None:
-            self._start.append(line)
-            if len(self._start) == MAX_START_LINES:
-                self.end_start(failed=True)
-            return
-        # On one terminal, what happens in the rooms is shown once.
-        if not (self._rooms.is_following and self._to_terminal and is_timed(line, BRIDGE)):
-            self._note(one_line(line))
-
-    def _warns(self, line: str) -> bool:
-        """Whether a line of the server's log may be a warning, and not what somebody said."""
-        of_a_room = STATUS in self._client.catalogue.tools and is_timed(line, BRIDGE)
-        return not of_a_room and bool(re.search("WARNING|ERROR|CRITICAL", line))
-
     def _take_unsolicited(self, message: Message | SkippedInput) -> None:
         match message:
             case Notification(method="notifications/message", params={"data": data, **others}):
@@ -322,7 +280,7 @@ def _standing(status: Mapping[str, Json]) -> str:
     """Return in words whether the bridge is in its default room."""
     match status:
         case {"phase": "joined"}:
-            return one_line(f"{JOINED} {status.get('room')} as {status.get('nickname')}")
+            return one_line(f"in the room {status.get('room')} as {status.get('nickname')}")
         case {"lastError": {"message": message}}:
             return one_line(f"not in the room: {message}")
         case {"phase": "unconfigured"}:

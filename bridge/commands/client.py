@@ -28,7 +28,6 @@ def run(parsed: argparse.Namespace) -> int:
         run_client(
             command,
             as_json=parsed.json,
-            verbose=parsed.verbose,
             framing=parsed.framing and Framing[parsed.framing.upper()],
             revision=parsed.revision and find(parsed.revision),
             configuration=configuration,

@@ -10,15 +10,10 @@ from typing import Any
 
 import pytest
 
-from bridge.client.client import Client
-from bridge.client.conversation import MAX_START_LINES, Conversation
 from bridge.mcp import revisions
 from bridge.mcp.revisions import Revision
 from tests.client import hostile_server, other_server
-from tests.client.hostile_server import reply
 from tests.client.piped import run
-from tests.client.played import Played
-from tests.client.served import served
 from tests.client.terminal import GREETING, SECONDS
 from tests.e2e.bridge_process import COMMAND, run_in
 
@@ -48,38 +43,6 @@ def test_from_a_pipe_stdout_has_one_answer_a_line_and_the_greeting_is_on_stderr(
     greeted = lines.index(GREETING)
     assert any(line.startswith("[Client] in the room ") for line in lines[:greeted])
     assert any(line.startswith("[Server] ") for line in lines[:greeted])
-
-
-@pytest.mark.parametrize(
-    ("said", "shown"),
-    [
-        (["one", "two"], ["[Client] lines that the server logged at its start: 2; -v shows them"]),
-        (
-            ["one", "a WARNING"],
-            ["a WARNING", "[Client] lines that the server logged at its start: 1;"],
-        ),
-        (
-            ["x"] * (MAX_START_LINES - 1),
-            ["[Client] lines that the server logged at its start: 999;"],
-        ),
-        (["x"] * MAX_START_LINES, ["x"] * MAX_START_LINES),
-        (["failed"], ["[Client] not in the room: no", "failed"]),
-    ],
-)
-async def test_what_the_server_logs_at_its_start_is_one_line_unless_there_is_something_wrong(
-    said: list[str], shown: list[str], tmp_path: Path
-) -> None:
-    status = '{"phase":"failed","lastError":{"message":"no"}}'
-    table = {"tools/call xmppStatus": hostile_server.structured(status)}
-    if "failed" in said:
-        table["tools/list"] = reply('{"tools":[{"name":"xmppStatus"}]}')
-    table["stderr"] = "".join(f"{line}\n" for line in said)
-    person = Played()
-    async with served(*hostile_server.command(tmp_path, table)) as server:
-        await Conversation(Client(server), person, None, True).run()
-    *told, greeting = person.told
-    assert greeting == GREETING
-    assert [line[: len(start)] for line, start in zip(told, shown, strict=True)] == shown
 
 
 def test_without_settings_it_greets_all_the_same_and_a_call_that_fails_is_an_error(

@@ -201,7 +201,7 @@ def test_what_comes_unasked_is_at_most_a_bounded_line(tmp_path: Path) -> None:
 
 def test_lines_of_the_servers_log_are_escaped_where_a_terminal_shows_them(tmp_path: Path) -> None:
     command = hostile_server.command(tmp_path, {"stderr": f"{ESCAPES}\n"})
-    with Terminal(tmp_path, ["-v", "--", *command], stdin=subprocess.DEVNULL) as terminal:
+    with Terminal(tmp_path, ["--", *command], stdin=subprocess.DEVNULL) as terminal:
         assert terminal.end() == 0
     assert "\\u{1B}[31m" in terminal.written
     assert not set(terminal.written) & set(ESCAPES) - set("[31m]0;title")

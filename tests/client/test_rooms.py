@@ -45,8 +45,6 @@ AGREED = {
 }
 SENDING = {"at": AT, "kind": "message", "direction": "out", "id": "c3", "body": "hi"}
 PAGE = {"entries": [SENDING, *EVENTS], "next": "c-9", "more": False}
-SAID = f"[Server] {AT} <Ann> an ERROR"
-WARNING = "[Server] WARNING: it rains"
 GREETING = 'Connected! Type a message or "help" for commands.'
 
 
@@ -82,7 +80,6 @@ def _bridge(folder: Path, changed: dict[str, str]) -> list[str]:
         "resources/subscribe": reply("{}"),
         "resources/subscribe bridge://room/a%20name%20that%20was%20cu/messages": refusal("{}"),
         f"resources/subscribe {LAST}": f"{reply('{}')}\n{json.dumps({'jsonrpc': '2.0', **note})}",
-        "stderr": f"{SAID}\n{WARNING}\n",
     }
     return hostile_server.command(folder, table | changed)
 
@@ -142,17 +139,6 @@ async def test_where_it_cannot_go_on_it_follows_no_more(
         await asyncio.gather(*(asyncio.all_tasks() - before))
         assert not rooms.is_following
     assert told == []
-
-
-@pytest.mark.parametrize("is_bridge", [True, False])
-async def test_what_somebody_said_while_it_started_is_no_warning(
-    is_bridge: bool, tmp_path: Path
-) -> None:
-    changed = {} if is_bridge else {"tools/list": reply('{"tools":[]}')}
-    person = Played()
-    async with served(*_bridge(tmp_path, changed)) as server:
-        await Conversation(Client(server), person, None, True).run()
-    assert (SAID in person.told, WARNING in person.told) == (not is_bridge, True)
 
 
 @pytest.mark.parametrize(

@@ -108,12 +108,12 @@ async def test_what_is_said_in_the_room_appears_above_the_line_being_typed(
     assert len([one for one in terminal.screen.lines if "elsewhere" in one]) == 1
 
 
-@pytest.mark.parametrize("level", ["INFO", "ERROR"])
-async def test_every_room_and_kind_is_shown_whatever_the_server_logs(
-    level: str, sandbox: XmppServer, tmp_path: Path
+@pytest.mark.parametrize("level", [{}, {"LOG_LEVEL": "ERROR"}], ids=["unset", "ERROR"])
+async def test_every_room_and_kind_is_shown_once_whatever_the_server_logs(
+    level: dict[str, str], sandbox: XmppServer, tmp_path: Path
 ) -> None:
     lobby, logs = sandbox.room(), sandbox.room()
-    settings = sandbox.environment(MUC_ROOM=f"{lobby},{logs}", LOG_LEVEL=level)
+    settings = sandbox.environment(MUC_ROOM=f"{lobby},{logs}", **level)
     with Terminal(tmp_path, [], settings, columns=160) as terminal:
         await to_thread(terminal.prompts)
         async with Witness(sandbox, sandbox.witness, logs, "W") as witness:

@@ -73,7 +73,7 @@ def test_the_revisions_are_those_that_are_spoken() -> None:
 
 
 OPTIONS = {
-    name: {word for action in page._actions for word in action.option_strings} - {"-h", "-v"}  # noqa: SLF001 - no public way to them
+    name: {word for action in page._actions for word in action.option_strings} - {"-h"}  # noqa: SLF001 - no public way to them
     for name, page in pages_of_commands().items()
 }
 """The options of each command, as the parser has them; under `` those of none."""
