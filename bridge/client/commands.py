@@ -8,15 +8,15 @@ from time import monotonic
 from typing import NamedTuple, TypeAlias
 
 from bridge.client import formatting
-from bridge.client.arguments import SHOWN_CHARACTERS, Parameter, read_arguments, trailing_arguments
+from bridge.client.arguments import Parameter, read_arguments, trailing_arguments
 from bridge.client.client import LISTS, Client
 from bridge.client.errors import InvalidInputError, RequestError
 from bridge.client.formatting import Answer, client_error, client_message
 from bridge.client.frontend import Frontend
-from bridge.client.rooms import STATUS, names_in
+from bridge.client.rooms import STATUS
 from bridge.mcp import jsonrpc
 from bridge.mcp.jsonrpc import Id, Json, Malformed, Request
-from bridge.text import one_line, rooms_named
+from bridge.text import one_line
 
 
 class ToolCommand(NamedTuple):
@@ -57,9 +57,6 @@ SENDING = TOOL_COMMANDS["send"].tool
 PLAIN_NAMES = ("help", "exit", "quit", "status", "send")
 """The commands that need no slash."""
 
-ROOM_ARGUMENT = "room"
-"""The argument by which the bridge's tools take a room."""
-
 LEAVE = frozenset({"exit", "quit"})
 """The commands that end the client."""
 
@@ -86,7 +83,6 @@ USAGES = {
     "/resources [URI]": "the resources, or the content of one",
     "/prompts [NAME]": "the prompts, or one filled in",
     "/raw {JSON}": "send this as it is; the answer is shown as it came",
-    "/room [NAME]": "use this room where a tool takes one; without NAME, which one that is",
     "/bare [on|off]": "call tools by bare JSON-RPC, their name as the method",
     "NAME=VALUE": "after a command that calls a tool: any of its arguments; `send` takes them last",
 }
@@ -156,8 +152,6 @@ class CommandRunner:
     """Whether a line without a command is said in the room, and not echoed."""
     _began: float = 0.0
     """When the command began; if the person was asked for arguments, when they had typed them."""
-    _room: str | None = None
-    """The room for calls in which the user names none; None: the server's own default."""
 
     async def run(self, command: Command) -> Answer:
         """Carry out `command`; raises `ServerError` when the server has ended."""
@@ -194,7 +188,6 @@ class CommandRunner:
         others = {
             "call": self._call_by_name,
             "raw": self._raw,
-            "room": self._choose_room,
             "bare": self._call_bare,
         }
         if name in others:
@@ -233,8 +226,6 @@ class CommandRunner:
             missing = [parameter for parameter in known if parameter.name not in arguments]
             every = command.argument is None and not typed
             arguments |= await self._asked([each for each in missing if every or each.required])
-            if self._room is not None and any(each.name == ROOM_ARGUMENT for each in missing):
-                arguments.setdefault(ROOM_ARGUMENT, self._room)
         return formatting.tool_result(await self.client.call(tool, arguments))
 
     async def _asked(self, wanted: Sequence[Parameter]) -> dict[str, Json]:
@@ -275,17 +266,6 @@ class CommandRunner:
         failed = failed or any(formatting.tool_result(each.result).failed for each in responses)
         received = json.loads(jsonrpc.encode(responses if len(responses) > 1 else responses[0]))
         return Answer(received, received, failed=failed, whole=True)
-
-    async def _choose_room(self, wanted: str) -> Answer:
-        """Make a room of the server the default of this session, or say which one is."""
-        rooms = names_in(await self.client.structured_content(STATUS))
-        if wanted:
-            matching = rooms_named(wanted, rooms)
-            if len(matching) != 1:
-                listed = ", ".join(one_line(room, SHOWN_CHARACTERS) for room in rooms) or "none"
-                return client_error(f"The rooms of this server are: {listed}.")
-            self._room = matching[0]
-        return client_message(f"room: {one_line(self._room or next(iter(rooms), 'none'))}")
 
     async def _call_bare(self, word: str) -> Answer:
         """Call tools by bare JSON-RPC from now on, or no longer."""

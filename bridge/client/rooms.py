@@ -50,11 +50,6 @@ def rooms_in(status: dict[str, Any]) -> list[dict[str, Any]]:
     return objects(status, "rooms") or [status]
 
 
-def names_in(status: dict[str, Any]) -> list[str]:
-    """Return the names of the rooms in the result of xmppStatus, the default room first."""
-    return [name for room in rooms_in(status) if isinstance(name := room.get("room"), str)]
-
-
 def _is_settled(room: Mapping[str, Json]) -> bool:
     return "lastError" in room or str(room.get("phase", "closed")) in SETTLED_PHASES
 
