@@ -202,7 +202,7 @@ class Law:
         return concerns and one.of(*self.what) and not one.of(*self.but)
 
 
-TERMINAL = ("bridge.client.terminal", "bridge.client.completion")
+TERMINAL = tuple(f"bridge.client.{name}" for name in ("completion", "history", "terminal"))
 PLUGIN = tuple(f"bridge.testing.{name}" for name in ("plugin", "collector", "report", "server"))
 UNDER_NODES = ("bridge.llm", "bridge.mcp", "bridge.settings", "bridge.text")
 LAWS = {

@@ -14,7 +14,6 @@ from bridge.client.errors import InputCancelledError, OutputError, ServerError
 from bridge.client.formatting import Answer, client_error
 from bridge.client.forms import fill_in
 from bridge.client.frontend import INSERTED, Frontend, Pipe
-from bridge.client.history import LineFile
 from bridge.client.interpreting import interpreter_for
 from bridge.client.process import ServerProcess
 from bridge.client.rooms import STATUS, RoomFollower, settled_status
@@ -56,7 +55,6 @@ async def run_client(
     framing: Framing | None,
     revision: Revision | None,
     configuration: Configuration,
-    lines: LineFile | None,
     chat: bool,
 ) -> int:
     """Talk to the MCP server that `command` starts; return the exit code.
@@ -64,8 +62,8 @@ async def run_client(
     Unless stdin and stdout are terminals, stdout gets answers only, one on each line, and the
     greeting goes to stderr. The exit code is 1 if any call failed, or the server did.
     The server is spoken to in this `framing` and `revision`, if they are given.
-    `configuration` gives the log its level and file, and may have a model. `lines` keeps what is
-    typed at a terminal. In a `chat` at a terminal, a line is said in the room.
+    `configuration` gives the log its level and file, and may have a model. In a `chat` at a
+    terminal, a line is said in the room.
     """
     interactive = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
     if problem := open_log("[Client]", configuration.log_level, configuration.log_file):
@@ -84,10 +82,12 @@ async def run_client(
             client = Client(server, framing, revision)
             frontend: Frontend = Pipe(json=as_json)
             if interactive:
-                # Imported here, since it loads prompt_toolkit, which a script does not need.
+                # Imported here, since they load prompt_toolkit, which a script does not need.
+                from bridge.client.history import history_of
                 from bridge.client.terminal import Terminal
 
-                frontend = Terminal(client.catalogue, json=as_json, lines=lines, chat=chat)
+                history = history_of(configuration)
+                frontend = Terminal(client.catalogue, history=history, json=as_json, chat=chat)
             if interactive and to_terminal:
                 handler = _LogHandler(frontend.tell, configuration.log_level)
                 logging.getLogger("bridge").handlers[0] = handler

@@ -1,19 +1,18 @@
-"""Keeps the lines that were typed in a file for its owner alone, for the next session."""
+"""Keeps what was typed at the prompt in a file for its owner alone, for the next session."""
 
-import fcntl
 import logging
 import os
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
+from prompt_toolkit.history import FileHistory, History, InMemoryHistory
+
 from bridge.files import make_folder, open_private
-
-MAX_LINES = 1_000
-"""Most lines that are kept; the oldest go first."""
-
-MAX_BYTES = 4 << 20
-"""Most bytes that are kept; the oldest go first."""
+from bridge.settings.table import SECRETS, Configuration
+from bridge.settings.values import Secret
+from bridge.store.location import default_path
 
 _SECRET = re.compile(r"(?i)(pass(word|wd|phrase)?|secret|token|api_?key)\W{0,3}[=:]")
 """Finds a line that sets something secret, such as an argument of a tool."""
@@ -21,44 +20,30 @@ _SECRET = re.compile(r"(?i)(pass(word|wd|phrase)?|secret|token|api_?key)\W{0,3}[
 log = logging.getLogger(__name__)
 
 
-class LineFile:
-    """The lines that were typed, oldest first, in a file."""
+class TypedLines(FileHistory):
+    """What was typed, in a file, except what seems to have a secret in it."""
 
-    def __init__(self, path: Path, secrets: Collection[str]) -> None:
-        """A line that has one of the `secrets` in it is not kept."""
-        self._path = path
+    def __init__(self, path: Path, secrets: Sequence[str]) -> None:
+        """What has one of the `secrets` in it is not kept."""
+        super().__init__(path)
         self._secrets = secrets
 
-    def read(self) -> list[str]:
-        """Return the lines, newest first."""
-        return self._with([])[::-1]
+    def store_string(self, string: str) -> None:
+        """Append what was typed to the file; if that fails, it lasts as long as the client."""
+        if not (_SECRET.search(string) or any(secret in string for secret in self._secrets)):
+            with suppress(OSError):
+                super().store_string(string)
 
-    def add(self, typed: str) -> None:
-        """Keep what was typed, except for lines that seem to have a secret in them."""
-        self._with([line for line in typed.splitlines() if line.strip() and self._may_keep(line)])
 
-    def _may_keep(self, line: str) -> bool:
-        return not (_SECRET.search(line) or any(secret in line for secret in self._secrets))
-
-    def _with(self, added: Sequence[str]) -> list[str]:
-        """Add lines to the file, cut it to the newest `MAX_LINES`, and return these.
-
-        Other clients wait meanwhile: none adds a line that is then lost.
-        """
-        try:
-            make_folder(self._path.parent)
-            with os.fdopen(open_private(self._path, os.O_RDWR), "r+b") as file:
-                fcntl.flock(file, fcntl.LOCK_EX)
-                size = file.seek(0, os.SEEK_END)
-                file.seek(max(0, size - MAX_BYTES))
-                held = file.read().decode("utf-8", "replace").splitlines()
-                lines = [*held, *added][-MAX_LINES:]
-                if lines != held:
-                    file.seek(0)
-                    file.write("".join(f"{line}\n" for line in lines).encode("utf-8", "replace"))
-                    file.truncate()
-                return lines
-        except OSError as error:
-            why = error.strerror or error
-            log.warning("what was typed is not kept in %s: %s", self._path, why)
-            return []
+def history_of(configuration: Configuration) -> History:
+    """Return the history of the prompt; without a file if none can be used."""
+    values = [configuration.loaded[name] for name in SECRETS]
+    secrets = [value.reveal() for value in values if isinstance(value, Secret)]
+    try:
+        path = default_path(os.environ, Path.home()).with_name("history")
+        make_folder(path.parent)
+        os.close(open_private(path, os.O_RDWR))
+    except (OSError, RuntimeError) as error:  # `RuntimeError`: the home folder is not known
+        log.warning("what was typed is not kept: %s", error)
+        return InMemoryHistory()
+    return TypedLines(path, secrets)

@@ -1,6 +1,6 @@
 """A terminal: line editing, history, completion, and events above the prompt, by prompt_toolkit.
 
-Only this module and `completion`, which it imports, load prompt_toolkit. What is typed in answer to
+Only this module, `completion` and `history` load prompt_toolkit. What is typed in answer to
 a question lasts as long as the client runs, and is written to no file. On a terminal that cannot
 move its cursor (`TERM=dumb`, as in editors), prompt_toolkit offers no editing: it shows what is
 typed, and we write the prompt again after each line of ours.
@@ -26,7 +26,6 @@ from bridge.client.completion import LineCompleter, possible_values
 from bridge.client.errors import InputCancelledError, InvalidInputError
 from bridge.client.formatting import Answer
 from bridge.client.frontend import INSERTED
-from bridge.client.history import LineFile
 from bridge.mcp.jsonrpc import Json
 from bridge.text import one_line
 from bridge.views.output import display_of
@@ -47,14 +46,11 @@ class Terminal:
         self,
         catalogue: ServerCatalogue,
         *,
+        history: History,
         json: bool = False,
-        lines: LineFile | None = None,
         chat: bool = False,
     ) -> None:
-        """`lines` keeps the commands for the next session.
-
-        In a `chat` what is typed is said in the room.
-        """
+        """`history` keeps the commands. In a `chat` what is typed is said in the room."""
         self._catalogue = catalogue
         self._prefix = CHAT_PROMPT if chat else PROMPT
         self._display = display_of(sys.stdout)
@@ -65,8 +61,8 @@ class Terminal:
         os.environ["TERM"] = os.environ.get("TERM") or "dumb"
         plain = PlainTextOutput(sys.stdout) if is_dumb_terminal() else None
         with create_app_session(output=plain):
-            kept = None if lines is None else _KeptLines(lines)
-            self._commands = _session(LineCompleter(catalogue, chat=chat), kept, self._keys())
+            completer = LineCompleter(catalogue, chat=chat)
+            self._commands = _session(completer, history, self._keys())
             self._arguments = _session()
         self._has_inserted = False
         """Whether a line was inserted by Alt-Enter in what is being typed."""
@@ -152,20 +148,6 @@ class Terminal:
         # that types as soon as it sees the prompt would be too early.
         with session.input.raw_mode():
             return await session.prompt_async(styled, handle_sigint=False)
-
-
-class _KeptLines(History):
-    """The history of the prompt, with the lines of former sessions."""
-
-    def __init__(self, lines: LineFile) -> None:
-        super().__init__()
-        self._lines = lines
-
-    def load_history_strings(self) -> list[str]:
-        return self._lines.read()
-
-    def store_string(self, string: str) -> None:
-        self._lines.add(string)
 
 
 def _session(

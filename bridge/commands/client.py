@@ -2,20 +2,14 @@
 
 import argparse
 import asyncio
-import os
 import sys
-from pathlib import Path
 
 from bridge.client.conversation import run_client
-from bridge.client.history import LineFile
 from bridge.commands.configuration import read
 from bridge.commands.exit import FAILURE
 from bridge.logs import can_print
 from bridge.mcp.framing import Framing
 from bridge.mcp.revisions import find
-from bridge.settings.table import SECRETS, Configuration
-from bridge.settings.values import Secret
-from bridge.store.location import default_path
 
 
 def run(parsed: argparse.Namespace) -> int:
@@ -31,20 +25,9 @@ def run(parsed: argparse.Namespace) -> int:
             framing=parsed.framing and Framing[parsed.framing.upper()],
             revision=parsed.revision and find(parsed.revision),
             configuration=configuration,
-            lines=_lines(configuration),
             chat=parsed.sandbox and not (parsed.server or parsed.json or configuration.read_only),
         )
     )
-
-
-def _lines(configuration: Configuration) -> LineFile | None:
-    """Return the file of what was typed; None if the user's home folder is not known."""
-    values = [configuration.loaded[name] for name in SECRETS]
-    secrets = [value.reveal() for value in values if isinstance(value, Secret)]
-    try:
-        return LineFile(default_path(os.environ, Path.home()).with_name("history"), secrets)
-    except RuntimeError:
-        return None
 
 
 def _own_command(parsed: argparse.Namespace) -> list[str]:

@@ -1,14 +1,14 @@
-import fcntl
-from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from bridge.client.history import MAX_BYTES, MAX_LINES, LineFile
+from bridge.client.history import TypedLines, history_of
+from bridge.settings.load import load
 from tests.support.racing import put
 
-SECONDS = 20.0
-"""Limit for each call."""
+
+def _kept(path: Path) -> list[str]:
+    return [*TypedLines(path, []).load_history_strings()]
 
 
 @pytest.mark.parametrize(
@@ -16,50 +16,33 @@ SECONDS = 20.0
     ["send hunter2 is it", '/call login {"Secret": "x"}', "/call f api_key = x", "TOKEN: x"],
 )
 def test_a_line_with_a_secret_is_not_kept(tmp_path: Path, line: str) -> None:
-    lines = LineFile(tmp_path / "history", ["hunter2"])
-    lines.add(f"before\n{line}\n  \nthe password is not here")
-    assert lines.read() == ["the password is not here", "before"]
+    history = TypedLines(tmp_path / "history", ["hunter2"])
+    for typed in ("before", line, "the password is not here"):
+        history.store_string(typed)
+    assert _kept(tmp_path / "history") == ["the password is not here", "before"]
 
 
-@pytest.mark.parametrize("more", [0, 1])
-def test_the_oldest_lines_go_first(tmp_path: Path, more: int) -> None:
-    path = tmp_path / "history"
-    lines = LineFile(path, [])
-    lines.add("\n".join(map(str, range(MAX_LINES + more))))
-    assert lines.read() == [str(n) for n in reversed(range(more, MAX_LINES + more))]
-    assert len(path.read_text().splitlines()) == MAX_LINES
-
-
-def test_a_line_that_another_client_adds_meanwhile_is_kept(tmp_path: Path) -> None:
-    path = tmp_path / "history"
-    path.write_text("old\n" * (MAX_LINES + 1))
-    with path.open("a") as other, ThreadPoolExecutor(2) as clients:
-        fcntl.flock(other, fcntl.LOCK_EX)
-        reading = clients.submit(LineFile(path, []).read)
-        adding: Future[object] = clients.submit(LineFile(path, []).add, "mine")
-        for each in (reading, adding):
-            with pytest.raises(TimeoutError):
-                each.result(0.2)
-        other.write("theirs\n")
-        other.flush()
-        fcntl.flock(other, fcntl.LOCK_UN)
-        assert "theirs" in reading.result(SECONDS)
-        adding.result(SECONDS)
-    assert LineFile(path, []).read()[:2] == ["mine", "theirs"]
-    assert len(path.read_text().splitlines()) == MAX_LINES
-
-
-@pytest.mark.parametrize("more", [0, 1])
-def test_of_a_file_beyond_its_limit_the_end_is_kept(tmp_path: Path, more: int) -> None:
-    path = tmp_path / "history"
-    path.write_text("x" * (MAX_BYTES - 3 + more) + "\n" + "y\n")
-    assert [len(line) for line in LineFile(path, []).read()] == [1, MAX_BYTES - 3]
+def test_what_two_clients_add_is_kept_and_lines_that_were_one_command_stay_together(
+    tmp_path: Path,
+) -> None:
+    ours, theirs = (TypedLines(tmp_path / "history", []) for _ in range(2))
+    ours.store_string("send one\ntwo")
+    theirs.store_string("theirs")
+    ours.store_string("mine")
+    assert _kept(tmp_path / "history") == ["mine", "theirs", "send one\ntwo"]
 
 
 @pytest.mark.parametrize("kind", ["FIFO", "directory", "link to nothing"])
-def test_what_lies_in_the_place_of_the_file_is_left_alone(tmp_path: Path, kind: str) -> None:
-    put(tmp_path / "history", kind, tmp_path / "victim")
-    lines = LineFile(tmp_path / "history", [])
-    lines.add("hello")
-    assert lines.read() == []
+def test_what_lies_in_the_place_of_the_file_is_left_alone(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    path = tmp_path / "xmpp-bridge" / "history"
+    path.parent.mkdir()
+    put(path, kind, tmp_path / "victim")
+    configuration = load({}, cwd=tmp_path, package_root=tmp_path, searching=False)
+    history = history_of(configuration)
+    history.append_string("hello")
+    assert history.get_strings() == ["hello"]
     assert not (tmp_path / "victim").exists()
+    assert "what was typed is not kept" in caplog.text
