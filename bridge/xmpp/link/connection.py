@@ -126,6 +126,8 @@ class Connection:
         self.management: StreamManagement | None = None
         """The stream management in use (XEP-0198); None if the server has none, and before the
         session has begun."""
+        self.asked_to_resume = False
+        """Whether we asked the server for a former session (XEP-0198, section 5)."""
         self.certificate: Certificate | None = None
         """The server's certificate, verified or not; None before TLS, and if it cannot be read."""
         self.offer = Offer()
@@ -419,6 +421,7 @@ class Connection:
         managed = features.find(f"{{{SM}}}sm") is not None
         if managed and former is not None and former.id is not None:
             request = {"previd": former.id, "h": str(former.handled)}
+            self.asked_to_resume = True
             negotiation.send(Element(f"{{{SM}}}resume", request))
             if (await negotiation.next((resumed, failed), among_stanzas=True)).tag == resumed:
                 self._jid = former.jid

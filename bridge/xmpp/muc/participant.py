@@ -193,12 +193,14 @@ class Participant:
             self._connection = None
             connection.close()
         lasted = 0.0 if opened_at is None else loop.time() - opened_at
-        # A session that was lost soon after it had been resumed is not resumed again. A session
-        # with other settings is not resumed either: it has another account, or is in other rooms.
-        first_lost = opened_at is not None and self._former is None
-        resumable = fault.condition in RESUMABLE and settings == self.settings
-        may_resume = resumable and (first_lost or lasted >= STEADY_SECONDS)
-        self._former = connection.management if may_resume else None
+        if settings != self.settings:  # of another account, or in other rooms
+            self._former = None
+        elif opened_at is not None or connection.asked_to_resume:
+            # A session that was lost soon after it had been resumed is not resumed again. An
+            # attempt that did not come so far as to ask for it says nothing against it.
+            first_lost = opened_at is not None and self._former is None
+            may_resume = fault.condition in RESUMABLE and (first_lost or lasted >= STEADY_SECONDS)
+            self._former = connection.management if may_resume else None
         return fault, lasted
 
     async def _stay(self, connection: Connection, connected: Connected, attempt: int) -> Fault:
