@@ -11,7 +11,7 @@ from bridge.capture.finding import Finding, Severity, key_of_finding
 from bridge.capture.stanza import MAX_TEXT, LogPlace
 from bridge.text import quoted
 from bridge.wire.meaning import CLIENT_WORDS, MEANINGS, first_row, rows_of
-from bridge.wire.names import lower_bare
+from bridge.wire.names import domain_of, lower_bare
 
 _CAUSES = {
     row.situations[0]: row
@@ -26,7 +26,8 @@ error: ended; error, RFC 6120, 4.9.3
 not-xml: ended; error, RFC 6120, 4.9.3
     {message}{sent}{after}
     -> Find what the client sent last: escape what it puts into XML, and take characters out that
-    XML cannot have; best let a library write the XML.
+    XML cannot have; best let a library write the XML. If it had sent nothing yet, it may speak TLS
+    or HTTP to this port.
 too-big: ended; error, RFC 6120, 13.12
     {message}{sent}{after}
     -> The stanza may be larger than the server takes: let the client cut its answers, or send a
@@ -39,6 +40,10 @@ no-answer: ended; error, RFC 6120, 4.2
     The server never answered the client's stream header{within}.
     -> Check host and port: behind them may be TLS from the first byte (port 5223), another protocol
     than XMPP, or a firewall.
+unauthorized: ended; error, RFC 6120, 4.9.3.12
+    {message}{sent}{after}
+    -> For a component, check its secret: it has to be the same in the server's configuration. For a
+    client, check user name and password, and let it send nothing before it has logged in.
 taken-over: ended; error, RFC 6120, 4.9.3.3
     {message}{after}
     -> A second copy of the client, or another program, logs in with the same account and resource.
@@ -180,10 +185,17 @@ bounced-groupchat: refused; error, XEP-0045, 7.4
 bounced-serviceless: refused; error, XEP-0045, 7.4
     {message} It was of type groupchat, to an address without a room.{sent}
     -> Send groupchat to ROOM@SERVICE, the bare JID of the room.
+bounced-person: refused; error, RFC 6121, 5.2.2
+    {message} It was of type groupchat.{sent}
+    -> If this is no room, send type chat to it. {hint}
 presence-refused: refused; error, RFC 6120, 8.3
     The server refused the client's presence ({condition}){why}.
     -> Let the client log in and wait for its resource before it sends presence; if it did, the
     server's log says more.
+presence-bounced: refused; warning, RFC 6120, 8.3
+    {other} refused the client's presence ({condition}){why}.
+    -> Check the address to which the client sends presence, and its form. If it is a room, the
+    client is not in it.
 unheard: silent; note, XEP-0045, 7.4
     {messages} named it, or {were} answered; `--command TEXT` makes that an error.
     -> Give the beginning of what it should answer.
@@ -289,7 +301,7 @@ def meaning(
     room = lower_bare(room)
     words = {
         "room": quoted(room),
-        "room_service": quoted(room.partition("@")[2]),
+        "room_service": quoted(domain_of(room)),
         "nickname": quoted(nickname),
         "account": quoted(lower_bare(client.account)) if client.account else "the client",
         "domain": quoted(client.domain) if client.domain else unknown,

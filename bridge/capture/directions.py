@@ -193,6 +193,8 @@ def hinted(element: Element, own: str) -> bool | None:
         return False
     if own and from_.lower() in {own.lower(), lower_bare(own)}:
         return True
+    if tag == "message" and kind == "error":
+        return False  # clients leave `from` out
     return False if _is_of_room(element) else None
 
 

@@ -18,9 +18,15 @@ BIG_BYTES = 10_000
 TOO_BIG = frozenset({"policy-violation", "resource-constraint"})
 """The conditions with which servers refuse larger ones."""
 
-NOT_XML = frozenset({"not-well-formed", "invalid-xml", "bad-format"})
-"""If a stream ends with one of these conditions, the client sent bad XML (RFC 6120, section
-4.9.3)."""
+_NAMES = {
+    "conflict": "taken-over",
+    "not-authorized": "unauthorized",
+    "not-well-formed": "not-xml",
+    "invalid-xml": "not-xml",
+    "bad-format": "not-xml",
+}
+"""The causes of the conditions of a stream's error that have a cause of their own (RFC 6120,
+section 4.9.3)."""
 
 
 @dataclass(eq=False, slots=True)
@@ -79,10 +85,8 @@ def ended(ending: Ending, client: Entity, login: LoginState, stanza: Stanza) -> 
     if is_about_tls or is_secret:
         return  # `tls` and `secret` find that
     message, hint = meaning("stream", condition, client, text)
-    name, sent = "taken-over" if condition == "conflict" else "error", ""
-    if condition in NOT_XML:
-        name = "not-xml"
-    elif condition in TOO_BIG and ending.size >= BIG_BYTES:
+    name, sent = _NAMES.get(condition, "error"), ""
+    if condition in TOO_BIG and ending.size >= BIG_BYTES:
         name, sent = "too-big", f" The client's latest stanza has {ending.size} bytes of text."
     elif (element := stanza.element.find(f"{{{SM}}}handled-count-too-high")) is not None:
         handled, count = (quoted(element.get(name, "?")) for name in ("h", "send-count"))

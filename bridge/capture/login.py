@@ -97,14 +97,15 @@ class LoginState:
                     self._take_features(element)
                     self.offer = f" ({stanza.place.words})"
                 self.restarting = False
-            case "" if not stanza.sent and name == "message" and element.get("type") != "error":
-                client.account = client.account or element.get("to", "")[:MAX_TEXT]
             case "" if name == "handshake":
                 client.is_component, self.tried = True, True
                 if not stanza.sent:
                     self.authenticated = client.bound = True
-            case "" if name == "iq":
-                self._take_bind(client, stanza)
+            case "" if name in STANZA_TAGS:
+                if name == "iq":
+                    self._take_bind(client, stanza)
+                if not (stanza.sent or client.account):  # what came is addressed to the client
+                    client.account = element.get("to", "")[:MAX_TEXT]
 
     def lose(self) -> None:
         """Allow for a hole in the log, which may hide a login."""

@@ -159,9 +159,12 @@ def refused(requests: Requests, client: Entity, rooms: Rooms, stanza: Stanza) ->
         name = "bounced-groupchat"
     elif type_ == "groupchat" and "@" not in jid:
         name = "bounced-serviceless"
+    elif type_ == "groupchat" and error.condition == "service-unavailable" and not room:
+        name = "bounced-person"
     elif original and type_ != "groupchat" and room and not nickname:
         name = "bounced-chat"
-    situation = "whispered" if is_ruled_out else "bounced" if name == "bounced" else "mistyped"
+    is_plain = name in {"bounced", "bounced-person"}
+    situation = "whispered" if is_ruled_out else "bounced" if is_plain else "mistyped"
     if element.find(f"error/{BLOCKED}") is not None:
         situation = "blocked"
     message, hint = meaning(situation, error.condition, client, error.text, room=to)
@@ -196,13 +199,14 @@ def refused_presence(client: Entity, rooms: Rooms, stanza: Stanza) -> Iterator[F
     room = rooms.of(client, stanza)
     if room is not None and (room.is_inside or room.place == stanza.place):
         return
-    if client.other_side(from_):
+    if client.other_side(from_) and client.has_sent:
         yield error_of_other(stanza)
         return
     error = names.error_of(element)
     why = f" ({quoted(error.text)})" if error.text else ""
-    words = {"condition": error.condition, "why": why}
-    yield cause("presence-refused", stanza.place, error.condition, **words)
+    words = {"condition": error.condition, "why": why, "other": quoted(from_)}
+    name = "presence-bounced" if client.other_side(from_) else "presence-refused"
+    yield cause(name, stanza.place, error.condition, **words)
 
 
 def refused_request(client: Entity, stanza: Stanza, awaited: Awaited | None) -> Iterator[Finding]:

@@ -176,17 +176,20 @@ def error_of(stanza: Element) -> StanzaError:
 def condition_of(error: Element) -> tuple[str, str | None]:
     """Return the condition and the text of an error of a stanza, a stream or SASL.
 
-    The text may be the host to go to. RFC 3920 wrote `xml-not-well-formed` for `not-well-formed`.
+    The text may be the host to go to. RFC 3920 wrote `xml-not-well-formed` for `not-well-formed`,
+    and the servers before it put their text into the error itself. Some loggers leave namespaces
+    out.
     """
     own, condition, text, host = split(error.tag)[0], "", None, None
     for child in error:
         namespace, name = split(child.tag)
         name = name.removeprefix("xml-")
-        if namespace != own and not _OF_CONDITIONS.fullmatch(namespace):
+        if namespace not in {own, ""} and not _OF_CONDITIONS.fullmatch(namespace):
             continue
         if name == "text":
-            text = text or child.text
+            text = text or (child.text or "").strip()
         elif name in CONDITIONS and not condition:
             condition = name
             host = child.text if name == "see-other-host" else None
-    return condition or "undefined-condition", text or host or None
+    alone = (error.text or "").strip()
+    return condition or "undefined-condition", text or host or alone or None
