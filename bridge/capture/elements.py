@@ -9,6 +9,7 @@ from itertools import islice
 from xml.etree.ElementTree import Element, ParseError, SubElement, fromstring
 
 from bridge.capture.stanza import AROUND, FOOTER, HOLE
+from bridge.wire.meaning import REMOVALS
 from bridge.wire.names import (
     CONDITIONS,
     HEADER,
@@ -19,6 +20,7 @@ from bridge.wire.names import (
     STREAM_ERRORS,
     STREAMS,
     TLS,
+    codes_of,
     split,
 )
 from bridge.wire.xmlstream import MAX_NAMESPACE_BYTES
@@ -66,6 +68,10 @@ Debian 12 has, goes on behind a failed part of it."""
 _HEADER = re.compile(rf"<(?:stream:)?stream(?=[\s>]){_ATTRIBUTES}>")
 TAG = re.compile(rf"<(/?)[A-Za-z_]{_ATTRIBUTES}>")
 """A whole tag. Its first group is a slash if the tag ends an element."""
+_MARKUP = re.compile(r"(?<=<)[*`]+|(?<=[^\s>*`])[*`]+(?=/?>)|(?<=\s)[*`]+(?=[\w:]+=)")
+"""Signs of Markdown around a name in a tag."""
+_PLACEHOLDER = re.compile(r"""(?:(?<==["'])|(?<=[@/.]))<([\w -]+)>|<([A-Z][A-Z_ -]*)>""")
+"""What somebody wrote in the place of a name, in an attribute or in capitals."""
 _NO_ELEMENT = ("<?", "<!", "</", "<stream")
 """Text with one of these beginnings is not read as an element."""
 
@@ -102,7 +108,26 @@ class Rest:
 
 
 def elements_of(text: str) -> tuple[list[Element], str]:
-    """Return the whole elements in a text, and the text behind the last of them."""
+    """Return the whole elements in a text, and the text behind the last of them.
+
+    If that fails, the text is read without what people and web pages add to it.
+    """
+    read = _elements_in(text)
+    if _is_read(read):
+        return read
+    pasted = _PLACEHOLDER.sub(r"&lt;\1\2&gt;", _MARKUP.sub("", text))
+    if pasted != text and _is_read(again := _elements_in(pasted)):
+        return again
+    return read
+
+
+def _is_read(read: tuple[list[Element], str]) -> bool:
+    elements, rest = read
+    return "<" not in rest and all(each.tag != HOLE for each in elements)
+
+
+def _elements_in(text: str) -> tuple[list[Element], str]:
+    """Return the whole elements in a text as it is, and the text behind the last of them."""
     may_be_whole = text.endswith(">") and ("</" in text or "/>" in text)
     if may_be_whole and (whole := parsed(text)) is not None:
         return whole, ""
@@ -138,6 +163,29 @@ def elements_of(text: str) -> tuple[list[Element], str]:
             elements += parsed(piece) or [_hole_because(piece)]
         at = end
     return elements, text[at:]
+
+
+def refusal_in(text: str) -> list[Element]:
+    """Return the stanza that begins so and has no end, if it already says that it is a refusal.
+
+    It is an error, a failed login, or the presence of who was put out of a room.
+    """
+    stack, end = list[str](), 0
+    for tag in TAG.finditer(text):
+        end = tag.end()
+        if tag[1]:
+            del stack[-1:]
+        elif not tag[0].endswith("/>"):
+            stack.append(re.split(r"[\s>]", tag[0][1:], maxsplit=1)[0])
+    closed = "".join(f"</{name}>" for name in reversed(stack))
+    elements = (parsed(text[:end] + closed) or []) if len(stack) <= MAX_DEPTH else []
+    return [
+        each
+        for each in elements
+        if each.tag in {STREAM_ERROR, f"{{{SASL}}}failure"}
+        or (each.get("type") == "error" and each.tag in _NAMELESS)
+        or (each.get("type") == "unavailable" and not REMOVALS.keys().isdisjoint(codes_of(each)))
+    ]
 
 
 def end_of_element(text: str, begin: int = 0) -> int:
@@ -230,8 +278,8 @@ def _in_body(body: Element) -> Iterator[Element]:
         for inner in child.iter():
             inner.tag = inner.tag.removeprefix(f"{{{BOSH}}}")
         yield from unwrapped(child)
-    if body.get("type") == "terminate":
-        condition = body.get("condition", "")
+    condition = body.get("condition", "")
+    if condition or body.get("type") == "terminate":
         if condition in CONDITIONS and body.get("rid") is None:
             error = Element(STREAM_ERROR)
             SubElement(error, f"{{{STREAM_ERRORS}}}{condition}")

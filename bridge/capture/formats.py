@@ -143,7 +143,7 @@ HOW_TO = (
     ("aioxmpp", "aioxmpp", "logging.basicConfig(level=logging.DEBUG)"),
     ("nbxmpp|gajim", "nbxmpp", "logging.getLogger('nbxmpp').setLevel(logging.DEBUG)"),
     ("xmpppy|simplexml", "xmpppy", "xmpp.Client(SERVER, debug=['always', 'nodebuilder'])"),
-    ("xmpp.js|@xmpp|node_modules", "@xmpp/client", "require('@xmpp/debug')(xmpp, true)"),
+    ("xmpp.js|@xmpp/|node_modules", "@xmpp/client", "require('@xmpp/debug')(xmpp, true)"),
     ("strophe|converse", "Strophe, Converse", "xmlInput and xmlOutput, or loglevel: 'debug'"),
     ("libstrophe|profanity", "libstrophe, Profanity", "XMPP_LEVEL_DEBUG, or profanity -l DEBUG"),
     ("smack|igniterealtime", "Smack", "SmackConfiguration.DEBUG = true"),

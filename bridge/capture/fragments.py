@@ -20,6 +20,7 @@ from bridge.capture.elements import (
     depths,
     elements_of,
     parsed,
+    refusal_in,
     unwrapped,
 )
 from bridge.capture.formats import DISCONNECTING, ROWS, TYPED, unescaped
@@ -372,7 +373,7 @@ class Fragments:
         self._binary = []
         text = self._rest.text[: self._length or None]
         if not _is_tag(text):
-            return [entry.fragment([Element(HOLE)], text)]
+            return [entry.fragment([*refusal_in(text), Element(HOLE)], text)]
         self._tags[entry.shape] += 1
         abbreviated = parsed(f"{text[: text.index('>')]}/>") or []
         if entry.shape in self._whole:

@@ -1,0 +1,125 @@
+"""What people paste: damaged by a web page or by hand, cut off, or one stanza alone."""
+
+import pytest
+
+from bridge.capture.finding import Finding
+from bridge.capture.verdict import verdict
+from tests.capture.logs import (
+    ACCOUNT,
+    ROOM,
+    SASL,
+    STREAM_ERRORS,
+    USER,
+    bounce,
+    error,
+    examined,
+    out,
+    refusal,
+)
+
+BOUNCE = bounce("not-acceptable").removeprefix("<<< ")
+REFUSAL = refusal("registration-required").removeprefix("<<< ")
+OTHER = f"<presence from='{{}}' to='{ACCOUNT}' type='error'>{error('gone', ' no more ')}</presence>"
+STATED = "<stream:error><{0}/><text>{1}</text></stream:error>"
+GROUPCHAT = ">>> <message to='ann@x.example' type='groupchat' id='m1'><body>hi</body></message>"
+TERMINATE = "<body xmlns='http://jabber.org/protocol/httpbind' type='terminal' condition='{}'/>"
+
+NAMED: dict[str, tuple[list[str], str]] = {
+    "a refused message alone": ([BOUNCE], "is not in it"),
+    "behind words": ([f"bot.js: [xmpp error]{BOUNCE}"], "is not in it"),
+    "presence that another address than a room refused": (
+        [OTHER.format("ann@x.example")],
+        '"ann@x.example" refused the client\'s presence (gone) ("no more")',
+    ),
+    "a room without a service": (
+        [f"<<< {OTHER.format('lab/bot').replace('gone', 'remote-server-not-found')}"],
+        'knows no server "lab"',
+    ),
+    "a stream error without namespaces": (
+        ["<<< " + STATED.format("conflict", "replaced")],
+        "Another session took over",
+    ),
+    "a stream error of words alone": (
+        ["<<< <stream:error>Bad header</stream:error>"],
+        'It says: "Bad header"',
+    ),
+    "a stream that was not authorized": (
+        [f"<<< <stream:error><not-authorized xmlns='{STREAM_ERRORS}'/></stream:error>"],
+        "For a component, check its secret",
+    ),
+    "the end of a session over HTTP, with a type of somebody's own": (
+        [TERMINATE.format("policy-violation")],
+        "breaking one of its rules",
+    ),
+    "groupchat to a person": (
+        [GROUPCHAT, bounce("service-unavailable", "ann@x.example")],
+        "send type chat to it",
+    ),
+    "Markdown around a name": (
+        [f"<<< <failure xmlns='{SASL}'><**not-authorized**/></failure>"],
+        "refused the login",
+    ),
+    "Markdown before an attribute": ([BOUNCE.replace(" to=", " `to=")], "is not in it"),
+    "a placeholder for a name": ([f"<<< {REFUSAL.replace('room@', '<ROOM>@')}"], "members only"),
+    "a placeholder in small letters": (
+        [f"<<< {REFUSAL.replace('room@', '<my room>@')}'"],
+        "members only",
+    ),
+    "a placeholder in a text": (
+        [f"<<< {BOUNCE.replace('</error>', '</error><body>to <NICK></body>')}"],
+        "is not in it",
+    ),
+    "behind the declaration of XML": (
+        [
+            "<?xml version='1.0'?>",
+            *BOUNCE.replace("><", ">\n<").replace(" to=", " `to=").split("\n"),
+        ],
+        "is not in it",
+    ),
+    "a refusal without its end": ([f"<<< {REFUSAL[: REFUSAL.index('</error>')]}"], "members only"),
+    "a kick without its end": ([out(307)[: out(307).index("</x>")], "more"], "kicked"),
+    "a refused message cut in its body": (
+        [f"<<< {BOUNCE[: BOUNCE.index('<error')]}<body>one", "two"],
+        "was refused (undefined-condition)",
+    ),
+}
+"""A log, and what its verdict says."""
+
+
+@pytest.mark.parametrize("case", NAMED)
+def test_what_was_pasted_is_named(case: str) -> None:
+    log, words = NAMED[case]
+    lines = [line for entry in log for line in entry.split("\n")]
+    assert words in verdict(_every(lines)), verdict(_every(lines))
+
+
+ODD = f"<<< <presence from='{ROOM}/`*a*`' to='{ACCOUNT}'><x xmlns='{USER}'>{{}}</x></presence>"
+SILENT = {
+    "Markdown in the nickname of a whole stanza": [ODD.format("<item nick='*'/>")],
+    "a message cut off": [f"<<< <message from='{ROOM}/Ann' to='{ACCOUNT}'><body>error", "x"],
+    "a new nickname, cut off": [
+        out(303).replace("<item", "<item nick='b'")[: out(303).index("</x>")],
+        "x",
+    ],
+    "the presence of another who left": [
+        f"<<< <presence from='{ROOM}/Ann' to='{ACCOUNT}' type='unavailable'><x xmlns='{USER}'>",
+        "x",
+    ],
+}
+"""What only looks like damage or like a refusal."""
+
+
+@pytest.mark.parametrize("case", SILENT)
+def test_what_is_damaged_or_cut_accuses_nobody(case: str) -> None:
+    assert [each for each in _every(SILENT[case]) if each.severity != "note"] == []
+
+
+def test_the_answer_of_the_clients_own_account_is_known_without_its_login() -> None:
+    ask = ">>> <iq type='get' id='1'><query xmlns='jabber:iq:roster'/></iq>"
+    answer = f"<<< <iq type='result' id='1' from='bot@example.org' to='{ACCOUNT}'/>"
+    pings = [f"<<< <iq type='result' id='p{number}' to='{ACCOUNT}'/>" for number in range(8)]
+    assert _every([ask, answer, *pings]) == []
+
+
+def _every(log: list[str]) -> list[Finding]:
+    return [finding for stream in examined(*log) for finding in stream.findings()]
