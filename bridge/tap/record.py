@@ -11,7 +11,7 @@ from xml.etree.ElementTree import Element, SubElement
 from bridge.capture.stanza import STANZA_TAGS
 from bridge.files import make_folder, open_private
 from bridge.logs import FileHandler
-from bridge.recording.tapped import MAX_READ_BYTES, file_of
+from bridge.recording.tapped import MAX_BYTES, file_of
 from bridge.text import iso
 from bridge.wire.names import BIND, HEADER, domain_of, local, lower_bare
 from bridge.wire.xmlwriter import written
@@ -67,7 +67,7 @@ class CaptureFile:
             number += 1
         if path.exists():
             path.replace(path.with_name(f"{path.name}.1"))
-        self._file, self.path = FileHandler("", path, MAX_READ_BYTES), path
+        self._file, self.path = FileHandler("", path, MAX_BYTES), path
 
     def _is_free(self, path: Path) -> bool:
         """Lock a name for as long as this process lives, unless another process has it."""

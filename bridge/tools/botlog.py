@@ -1,5 +1,7 @@
 """Reads the debug log of a bot, and returns what it says of the bot's stream in a room."""
 
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from statistics import median
 
@@ -9,9 +11,8 @@ from bridge.capture.reader import MAX_LINE_BYTES, LogReader
 from bridge.capture.stanza import Stanza
 from bridge.capture.times import time_in
 from bridge.capture.verdict import explanation, verdict
-from bridge.recording.tapped import streams_of
+from bridge.recording.tapped import files_about
 from bridge.text import iso, quoted
-from bridge.wire.names import lower_bare
 from bridge.xmpp.checks.evidence import Evidence, Finding, list_of
 from bridge.xmpp.checks.questions import asks_of, left_out
 
@@ -54,22 +55,39 @@ def stream(path: Path, evidence: Evidence) -> Finding:
     """Return what a bot's log says of its stream, as the finding `stream`; it may take seconds."""
     clock = _Clock(evidence)
     where = quoted(str(path), MAX_TEXT)
-    left = left_out(evidence, asks_of(evidence))
-    command = left[-1].asks[-1].what if left else ""
-    capture = Capture(command=command, nickname=evidence.nickname, observe=clock.take)
     try:
-        _read(path, capture)
+        streams = _read(path, evidence, clock)
     except OSError as error:
         hint = "BRIDGE_BOT_LOGS, or --log, names the file."
         return Finding(None, f"The log {where} cannot be read: {error.strerror}.", hint)
-    ours = [each for each in capture.streams if _is_of(each, evidence)]
+    ours = [each for each in streams if _is_of(each, evidence)]
     # A bot that never got so far named no room.
-    ours = ours or [each for each in capture.streams if not each.stream.rooms.by_jid]
-    if not ours:
-        seen = {it.nickname for each in capture.streams for it in each.stream.rooms.by_jid.values()}
-        others = f"; it names {list_of(sorted(seen)[:3])}" if seen else ""
-        detail = f"The log {where} has no stream of {evidence.who} in {quoted(evidence.room)}"
-        return Finding(None, f"{detail}{others}.", "Does it log stanzas, and is it the right file?")
+    ours = ours or [each for each in streams if not each.stream.rooms.by_jid]
+    if ours:
+        return _finding_of(path, ours, evidence, clock)
+    seen = {it.nickname for each in streams for it in each.stream.rooms.by_jid.values()}
+    others = f"; it names {list_of(sorted(seen)[:3])}" if seen else ""
+    detail = f"The log {where} has no stream of {evidence.who} in {quoted(evidence.room)}"
+    return Finding(None, f"{detail}{others}.", "Does it log stanzas, and is it the right file?")
+
+
+def tapped(folder: Path, evidence: Evidence) -> tuple[Path, Finding] | None:
+    """Return the file in which `tap` kept the occupant's stream in the room, and what it says.
+
+    Return None if no file has it. This may take seconds.
+    """
+    for path in files_about(folder, evidence.room, evidence.nickname):
+        clock = _Clock(evidence)
+        with suppress(OSError):  # it was replaced just now
+            streams = _read(path, evidence, clock)
+            if ours := [each for each in streams if _is_of(each, evidence)]:
+                return path, _finding_of(path, ours, evidence, clock)
+    return None
+
+
+def _finding_of(path: Path, ours: Sequence[Examined], evidence: Evidence, clock: _Clock) -> Finding:
+    """Return what the occupant's streams, which are from a file, show to be wrong."""
+    where = quoted(str(path), MAX_TEXT)
     findings = [finding for each in ours for finding in each.findings()]
     cause = explanation(findings)
     if cause is None and evidence.occupant is None:  # a note may say why it is not there
@@ -86,16 +104,6 @@ def stream(path: Path, evidence: Evidence) -> Finding:
     return Finding(False, f"O{detail}", cause.hint)
 
 
-def tapped(folder: Path | None, evidence: Evidence) -> Path | None:
-    """Return the file in which `tap` kept the occupant's stream in the room; None if none has it.
-
-    Reading it may take seconds.
-    """
-    streams = streams_of(folder, evidence.room, evidence.nickname) if folder else []
-    first = streams[0].stream.first if streams else None
-    return Path(first.place.file) if first else None
-
-
 def _is_over(seconds: float, evidence: Evidence) -> bool:
     """Whether an error at this time is over: the occupant is in the room, and has answered since.
 
@@ -107,8 +115,11 @@ def _is_over(seconds: float, evidence: Evidence) -> bool:
     return evidence.occupant is not None and (answered or old)
 
 
-def _read(path: Path, capture: Capture) -> None:
-    """Read the end of a log; raises `OSError`."""
+def _read(path: Path, evidence: Evidence, clock: _Clock) -> Sequence[Examined]:
+    """Return the streams in the end of a log; raises `OSError`."""
+    left = left_out(evidence, asks_of(evidence))
+    command = left[-1].asks[-1].what if left else ""
+    capture = Capture(command=command, nickname=evidence.nickname, observe=clock.take)
     reader = LogReader(path.name)
     with path.open("rb") as file:
         size = file.seek(0, 2)
@@ -121,12 +132,10 @@ def _read(path: Path, capture: Capture) -> None:
     for stanza in reader.end():
         capture.take(stanza)
     capture.finish()
+    return capture.streams
 
 
 def _is_of(examined: Examined, evidence: Evidence) -> bool:
     """Whether a stream is the occupant's in the room."""
-    return any(
-        lower_bare(room.jid) == lower_bare(evidence.room)
-        and evidence.nickname in {room.nickname, room.former_nickname}
-        for room in examined.stream.rooms.by_jid.values()
-    )
+    seat = examined.stream.rooms.at(evidence.room)
+    return seat is not None and evidence.nickname in {seat.nickname, seat.former_nickname}

@@ -137,9 +137,8 @@ class _Examination:
         seen = _Seen(self._link, membership)
         await seen.read()
         known = (await seen.known_of(nickname))._replace(rooms=rooms)
-        log = await _log_of(self._link, known)
-        if log is not None:
-            known = known._replace(stream=await asyncio.to_thread(botlog.stream, log, known))
+        log, stream = await _stream_of(self._link, known)
+        known = known._replace(stream=stream)
         # In a thread: it may take long to compare what a crowd has said.
         conclusion = await asyncio.to_thread(diagnosis.find, known)
         note = ""
@@ -325,10 +324,16 @@ def _overall(
     return "well" if answered else "unknown", verdict, step
 
 
-async def _log_of(link: RoomLink, known: evidence.Evidence) -> Path | None:
-    """Return the log of the bot with this nickname, else what `tap` kept of it, if either is."""
+async def _stream_of(
+    link: RoomLink, known: evidence.Evidence
+) -> tuple[Path | None, evidence.Finding | None]:
+    """Return the bot's log, or else what `tap` kept of it, and what that says of its stream."""
     log = link.bot_logs.get(known.nickname) or link.bot_logs.get(visible(known.nickname))
-    return log or await asyncio.to_thread(botlog.tapped, link.captures, known)
+    if log is not None:
+        return log, await asyncio.to_thread(botlog.stream, log, known)
+    if link.captures is None:
+        return None, None
+    return await asyncio.to_thread(botlog.tapped, link.captures, known) or (None, None)
 
 
 def _of_others(known: evidence.Evidence) -> list[Entry]:

@@ -8,11 +8,13 @@ from xml.etree.ElementTree import Element
 import pytest
 
 from bridge.capture.elements import elements_of
-from bridge.recording.tapped import MAX_READ_BYTES, file_of, folder_of, streams_of
+from bridge.recording.tapped import MAX_BYTES, file_of, files_about, folder_of
 from bridge.tap.record import CaptureFile, recorded
 from bridge.tap.witness import Witness
 from bridge.text import iso
+from bridge.tools.botlog import tapped
 from tests.tap.tapping import STREAM
+from tests.xmpp.checks.watching import evidence
 
 ROOM = "room@conference.localhost"
 NOW = 1_000_000_000.0
@@ -111,7 +113,7 @@ def test_the_file_has_at_most_16_mib_and_one_former(tmp_path: Path) -> None:
     record.close()
     sizes = {path.name: path.stat().st_size for path in tmp_path.glob("*.jsonl*")}
     assert set(sizes) == {"bot@localhost.jsonl", "bot@localhost.jsonl.1"}
-    assert max(sizes.values()) <= MAX_READ_BYTES == 16 * 1024 * 1024
+    assert max(sizes.values()) <= MAX_BYTES == 16 * 1024 * 1024
 
 
 SECRET = "hunter2"
@@ -195,8 +197,14 @@ def test_a_bot_is_found_again_by_its_room_and_nickname(tmp_path: Path) -> None:
         )
         witness._clock = lambda: NOW + 11  # noqa: SLF001 - time passes
         witness.close("localhost")
-    (stream,) = streams_of(tmp_path, ROOM, "Robot")
-    assert stream.home.endswith("bot@localhost.jsonl 1")
-    assert {finding.name for finding in stream.findings()} == {"silent"}
-    assert streams_of(tmp_path, ROOM, "Nobody") == []
-    assert streams_of(tmp_path / "nowhere", ROOM, "Robot") == []
+    (kept,) = files_about(tmp_path, ROOM, "Robot")
+    assert kept.name == "bot@localhost.jsonl"
+    robot = evidence([])._replace(room=ROOM)
+    path, finding = tapped(tmp_path, robot) or (None, None)
+    assert path == kept
+    assert finding is not None
+    assert "silent: " in finding.detail
+    assert tapped(tmp_path, robot._replace(nickname="Nobody")) is None
+    assert tapped(tmp_path / "nowhere", robot) is None
+    # A name that a file may have in another spelling is looked for in all files about the room.
+    assert len([*files_about(tmp_path, ROOM.upper(), "Röbot & co")]) == 2
