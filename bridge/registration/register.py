@@ -11,7 +11,7 @@ from asyncio.subprocess import PIPE
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bridge.client.client import Client
 from bridge.client.errors import RequestError, ServerError
@@ -88,13 +88,17 @@ def register(
             "Register without --approve-send."
         )
     check_lasting(sys.prefix)
-    for flaw in flaws(env_file):
+    flawed = flaws(env_file)
+    for flaw in flawed:
         complain(f"WARNING: {one_line(flaw)}")
     command = own_command(sys.argv[0], sys.executable)
     launch = (*command, ENV_FILE_OPTION, str(env_file), *options)
     planned = plan(location, launch, approve_send=approve_send)
     entry = _entry(location, planned)
-    lines = [] if only_shown else asyncio.run(try_out(*_startable(location, entry)))
+    trial = None if only_shown else asyncio.run(try_out(*_startable(location, entry)))
+    for warning in trial.warnings if trial else ():
+        if warning not in flawed:
+            complain(f"WARNING: {one_line(warning)}")
     unchanged = f"{program.title} has it already, as {location.name}; nothing was changed."
     kept = [word for word in user_arguments(entry["args"]) if word not in options]
     _report(planned, only_shown=only_shown, unchanged=unchanged)
@@ -103,7 +107,7 @@ def register(
             f"It keeps {one_line(' '.join(kept))}, which the entry had already (to lift that, "
             "unregister first)."
         )
-    if only_shown:
+    if trial is None:
         return
     if approve_send:
         write_out(
@@ -111,7 +115,7 @@ def register(
             "first, and what it says there cannot be taken back. No other tool was approved."
         )
     write_out(f"Started it once, with the settings in {one_line(str(env_file))}.")
-    write_out("\n".join(lines))
+    write_out(f"{trial.standing}\n{trial.tools}")
     if planned:
         write_out(f"Restart {program.title} to have them there.")
 
@@ -198,8 +202,19 @@ def carry_out(edit: Edit) -> str:
     return f"{edit.done} {edit.file.path}{kept}"
 
 
-async def try_out(command: Sequence[str], env: Mapping[str, str]) -> list[str]:
-    """Start `command` with the environment of its entry, and return sentences on what it did.
+class Trial(NamedTuple):
+    """What a bridge did that was started as it is to be registered, in sentences."""
+
+    standing: str
+    """Whether it got into its rooms."""
+    tools: str
+    """Which tools it lists."""
+    warnings: list[str]
+    """What it warns of, such as a nickname that another occupant has."""
+
+
+async def try_out(command: Sequence[str], env: Mapping[str, str]) -> Trial:
+    """Start `command` with the environment of its entry, and return what it did.
 
     It runs in the root folder, since a client starts it in whatever project it works on. Raises
     `RegistrationError`.
@@ -216,7 +231,7 @@ async def try_out(command: Sequence[str], env: Mapping[str, str]) -> list[str]:
             await mcp.open()
             async with asyncio.timeout(LIST_SECONDS):
                 tools = (await mcp.list_all("tools"))["tools"]
-            standing = await _standing(mcp)
+            status = await settled_status(mcp, JOIN_SECONDS)
         finally:
             await server.stop()
     except (ServerError, RequestError, TimeoutError) as error:
@@ -227,12 +242,16 @@ async def try_out(command: Sequence[str], env: Mapping[str, str]) -> list[str]:
             f"{one_line(cause, 300)}{last}"
         ) from error
     names = [one_line(str(tool.get("name"))) for tool in tools]
-    return [standing, f"It lists {len(names)} tools: {', '.join(names)}."]
+    listing = f"It lists {len(names)} tools: {', '.join(names)}."
+    warnings = status.get("warnings")
+    return Trial(
+        _standing(status), listing, [*map(str, warnings)] if isinstance(warnings, list) else []
+    )
 
 
-async def _standing(mcp: Client) -> str:
+def _standing(status: Mapping[str, Any]) -> str:
     """Return a sentence on whether the bridge got into its rooms within `JOIN_SECONDS`."""
-    rooms = rooms_in(await settled_status(mcp, JOIN_SECONDS))
+    rooms = rooms_in({**status})
     out = [room for room in rooms if room.get("phase") != "joined"]
     if not out:
         others = f" and {len(rooms) - 1} more" if len(rooms) > 1 else ""

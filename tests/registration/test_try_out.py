@@ -8,6 +8,7 @@ from bridge.registration.errors import RegistrationError
 from bridge.registration.register import try_out
 from tests.e2e.bridge_process import COMMAND
 from tests.servers.server import XmppServer, write_settings
+from tests.servers.witness import Witness
 
 
 async def test_the_environment_of_the_entry_is_all_that_counts(
@@ -18,15 +19,26 @@ async def test_the_environment_of_the_entry_is_all_that_counts(
     path = tmp_path / "room.env"
     settings = sandbox.environment()
     write_settings(path, settings)
-    standing, tools = await try_out([COMMAND, "--env-file", str(path)], {})
+    standing, tools, _ = await try_out([COMMAND, "--env-file", str(path)], {})
     assert "xmppSend" in tools
     assert f"got into {settings['MUC_ROOM']}, as McpDebug" in standing
     rooms = f"MUC_ROOM={settings['MUC_ROOM']},a@nowhere.invalid,b@nowhere.invalid\n"
     path.write_text(f"{path.read_text()}BRIDGE_READ_ONLY=1\n{rooms}")
-    standing, tools = await try_out([COMMAND, "--env-file", str(path)], {})
+    standing, tools, _ = await try_out([COMMAND, "--env-file", str(path)], {})
     assert "xmppSend" not in tools
     assert "not get into a@nowhere.invalid and 1 more of 3, phase failed" in standing
     assert "MUC_ROOM" in standing
+
+
+async def test_it_warns_of_a_nickname_that_another_occupant_has(
+    tmp_path: Path, sandbox: XmppServer
+) -> None:
+    path, settings = tmp_path / "room.env", sandbox.environment()
+    write_settings(path, settings)
+    async with Witness(sandbox, sandbox.witness, settings["MUC_ROOM"], "McpDebug"):
+        trial = await try_out([COMMAND, "--env-file", str(path)], {})
+    assert "as McpDebug-2" in trial.standing
+    assert any('"McpDebug" was taken' in warning for warning in trial.warnings)
 
 
 async def test_a_command_that_is_not_there_is_named() -> None:
