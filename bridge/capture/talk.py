@@ -1,6 +1,7 @@
 """What a client hears and says in its rooms, and what answers what. State and rules. Pure."""
 
 import re
+from collections import deque
 from collections.abc import Iterator
 from enum import Enum, auto
 from typing import NamedTuple
@@ -18,8 +19,12 @@ from bridge.wire import names
 from bridge.wire.meaning import ENCRYPTIONS, SIGNALS
 from bridge.wire.speech import (
     ANSWER_SECONDS,
-    LOOP_MESSAGES,
+    COMMAND_CHARACTERS,
+    LOOP_ROUNDS,
+    MAX_CIRCLE,
     SELF_ANSWERS,
+    Utterance,
+    circles,
     is_addressed,
     is_command,
     is_named,
@@ -38,6 +43,9 @@ MIN_ANSWERS = 2
 
 MAX_HISTORY = 8
 """We remember at most so many messages of the history that ask for an answer."""
+
+MAX_TURNS = 2 * MAX_CIRCLE * LOOP_ROUNDS
+"""We look for a loop in so many messages. A program may say several in its turn."""
 
 MIN_ARGUMENTS = 8
 """Characters of the arguments of a command that do not come back by chance."""
@@ -133,12 +141,8 @@ class Talk:
         """Whether the client has shown that it encrypts."""
         self.accounts = Newest[str, str](MAX_ANSWERED)
         """The bare JIDs of occupants, where the room shows them, by the occupant JID."""
-        self.turns = 0
-        """How many messages the client and `heard.nickname` have said in turns, each at once."""
-        self.partner = ""
-        """The nickname of the occupant who says every other message."""
-        self.partner_said = ""
-        """What that occupant said last."""
+        self.turns = deque[Utterance](maxlen=MAX_TURNS)
+        """The latest live messages in `said.room`, in which programs may answer each other."""
         self.repeats = False
         """Whether the client's latest two messages are alike but for numbers."""
         self.asked = 0
@@ -179,7 +183,7 @@ class Talk:
             stanza.place,
         )
         if stanza.sent:
-            yield from self._take_sent(client, stanza, message)
+            yield from self._take_sent(client, rooms, stanza, message)
             return
         yield from unreadable(self, rooms, stanza)
         if body:
@@ -225,7 +229,7 @@ class Talk:
         self.waiting.open.clear()
         self.heard = self.reflection = self.said = self.guess = None
         self.history = []
-        self.turns = 0
+        self.turns.clear()
 
     def claim_of(self, rooms: Rooms, body: str, room: str) -> Claim:
         """Return how much a message asks the client for an answer."""
@@ -280,9 +284,7 @@ class Talk:
             return
         self.reflection, self.history, self.echoes = None, [], 0
         self.self_answers = 0
-        is_turn = self._is_turn(client, stanza, body)
-        self.turns = self.turns + 1 if is_turn and nickname == self.partner else 1
-        self.partner = nickname
+        self._take_turn(client, stanza, message)
         if self.heard is not None:
             self.answered.pop(key_of(self.heard.body), None)
             self.is_crowded = is_prompt(self.heard, client, stanza)
@@ -296,26 +298,40 @@ class Talk:
             self.waiting.add(key, stanza, client.count, body)
 
     def _take_presence(self, presence: Element) -> None:
-        """Remember the account of an occupant, if the room shows it (XEP-0045, 7.2.3)."""
+        """Remember the account of an occupant, if the room shows it (XEP-0045, 7.2.3).
+
+        What is said next may be about the presence, such as a greeting.
+        """
+        self.turns.clear()
         item = presence.find(f"{names.EXTENSION}/{names.ITEM}")
         if item is not None and (jid := item.get("jid")):
             self.accounts.add(presence.get("from", "")[:MAX_TEXT], names.lower_bare(jid)[:MAX_TEXT])
 
-    def _is_turn(self, client: Entity, stanza: Stanza, body: str) -> bool:
-        """Whether this answers the client so soon that it is probably a program's answer.
+    def _take_turn(self, client: Entity, stanza: Stanza, message: Heard) -> None:
+        """Take a live message, with which programs may answer each other."""
+        is_next = message.is_public and (self.said is None or self.said.room == message.room)
+        if not is_next or (stanza.seconds is None and not self._is_turn(client, stanza, message)):
+            self.turns.clear()
+        text, number = key_of(message.body)[:COMMAND_CHARACTERS], client.count
+        self.turns.append(Utterance(message.nickname, stanza.seconds or 0.0, text, number=number))
 
-        A command counts as a person's, who gives it again. In a log without times, the message has
-        to repeat the client's words or its sender's own, since a person may be alone with the
-        client.
+    def _is_turn(self, client: Entity, stanza: Stanza, message: Heard) -> bool:
+        """Whether in a log without times a message is probably a program's answer.
+
+        What the client hears has to repeat the client's words or its sender's own, since a person
+        may be alone with the client.
         """
-        said, before, self.partner_said = self.said, self.partner_said, body[:MAX_TEXT]
-        if said is None or is_command(body) or not is_prompt(said, client, stanza):
-            return False
-        if stanza.seconds is not None or (said.body != "" and said.body in body):
+        before = self.heard if stanza.sent else self.said
+        if before is None or not is_prompt(before, client, stanza):
+            return stanza.sent and before is None  # it goes on with its turn
+        if stanza.sent or (before.body != "" and before.body in message.body):
             return True
-        return self.repeats and form_without_numbers(body) == form_without_numbers(before)
+        own = [form_without_numbers(it.text) for it in self.turns if it.who == message.nickname]
+        return self.repeats and form_without_numbers(message.body) in own[-1:]
 
-    def _take_sent(self, client: Entity, stanza: Stanza, message: Heard) -> Iterator[Disproof]:
+    def _take_sent(
+        self, client: Entity, rooms: Rooms, stanza: Stanza, message: Heard
+    ) -> Iterator[Outcome]:
         element = stanza.element
         if spaces_of(element) & ENCRYPTIONS.keys() and not self.encrypts:
             self.encrypts = True
@@ -328,17 +344,29 @@ class Talk:
         heard = self.heard
         yield from self._take_late_answer(message)
         self.self_answers = self.self_answers + 1 if self.answers_itself(client, stanza) else 0
-        self.turns += 1
-        if heard is not None and is_prompt(heard, client, stanza):
-            if message.room == heard.room and message.is_public == heard.is_public:
-                if self.failed is not None:
-                    yield self.failed
-                yield from self._take_answer(heard, message)
-        else:
-            self.turns = 0
+        yield from self._take_own_turn(client, rooms, stanza, message)
+        there = heard and (heard.room, heard.is_public) == (message.room, message.is_public)
+        if heard is not None and there and is_prompt(heard, client, stanza):
+            if self.failed is not None:
+                yield self.failed
+            yield from self._take_answer(heard, message)
         forms = [form_without_numbers(each.body) for each in (self.said, message) if each]
         self.repeats = len({*forms}) == 1
         self.said, self.heard, self.is_crowded = message, None, False
+
+    def _take_own_turn(
+        self, client: Entity, rooms: Rooms, stanza: Stanza, message: Heard
+    ) -> Iterator[Finding]:
+        """Find that the client and other programs answer each other."""
+        room = rooms.at(message.room)
+        self._take_turn(client, stanza, message._replace(nickname=room.nickname if room else ""))
+        for circle in circles(self.turns):
+            is_newest = circle.turns[-1].number == client.count
+            if is_newest and circle.is_fast and not circle.is_commanded:
+                *others, _ = sorted(circle.names, key=lambda name: name == circle.turns[-1].who)
+                words = {"other": " and ".join(map(quoted, others)), "room": quoted(message.room)}
+                count = circle.size * LOOP_ROUNDS
+                yield cause("loop", stanza.place, about=message.room, count=count, **words)
 
     def _take_answer(self, heard: Heard, message: Heard) -> Iterator[Disproof]:
         """Note that a message was answered where it was asked."""
@@ -446,7 +474,7 @@ def unreadable(talk: Talk, rooms: Rooms, stanza: Stanza) -> Iterator[Finding]:
 
 
 def looped(talk: Talk, client: Entity, stanza: Stanza) -> Iterator[Finding]:
-    """Find that the client answers itself, the history, or another program."""
+    """Find that the client answers itself, or the history."""
     element = stanza.element
     body = element.findtext("body") or ""
     if element.get("type") != "groupchat" or not body:
@@ -460,9 +488,6 @@ def looped(talk: Talk, client: Entity, stanza: Stanza) -> Iterator[Finding]:
         yield from _answers_history(talk, jid, body, stanza)
     elif (heard := talk.heard) and is_prompt(heard, client, stanza):
         yield from _guessed(talk, heard, body)
-        if talk.turns + 1 >= LOOP_MESSAGES:
-            words = {"other": quoted(heard.nickname), "room": quoted(jid)}
-            yield cause("loop", stanza.place, about=jid, count=LOOP_MESSAGES, **words)
 
 
 def _answers_history(talk: Talk, jid: str, body: str, stanza: Stanza) -> Iterator[Finding]:

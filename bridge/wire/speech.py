@@ -5,7 +5,12 @@ see, `capture` the stanzas that one client sent and received.
 """
 
 import re
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import groupby, pairwise
+from typing import NamedTuple, TypeVar
+
+T = TypeVar("T")
 
 ANSWER_SECONDS = 2.0
 """The longest time in which a program answers; people take longer to read and type."""
@@ -21,11 +26,17 @@ THREAD_SECONDS = 60.0
 """The longest time after which a message still counts as the answer to the message before. Programs
 that ask a language model take so long."""
 
-LOOP_MESSAGES = 12
-"""So many messages in turn are a loop of two programs: two people do not answer each other so fast
-for so long. Fewer messages may be a person who gives a command again and again."""
+LOOP_ROUNDS = 6
+"""In a loop each program has its turn so many times: people do not answer each other so fast for so
+long. Fewer rounds may be a person who gives a command again and again."""
 
-SELF_ANSWERS = LOOP_MESSAGES // 2
+LOOP_MESSAGES = 2 * LOOP_ROUNDS
+"""The fewest messages of a loop, which has two programs."""
+
+MAX_CIRCLE = 3
+"""The most programs that we look for in a loop, in which each answers the one before."""
+
+SELF_ANSWERS = LOOP_ROUNDS
 """A client answers itself if it sends so many messages in a row, each with the words of the message
 before, and at once after the room sent that message back."""
 
@@ -44,6 +55,106 @@ MAX_NAMES = 64
 _SIGN = re.compile(r"(?!/me\b)[!.$#~+&%/](?=[^\W\d])", re.IGNORECASE)
 """The sign before the word of a command. `/me` is no command (XEP-0245), and `-1` or `+1` is a
 vote."""
+
+
+class Utterance(NamedTuple):
+    """A message to all in a room."""
+
+    who: str
+    """The nickname."""
+    at: float
+    """In seconds; the same for all messages of a log without times."""
+    text: str
+    """The beginning of the body, in one case."""
+    is_secret: bool = False
+    """Whether only those with the keys can read it."""
+    number: int = 0
+    """The caller knows the message again by this number."""
+
+
+class Circle(NamedTuple):
+    """Messages in which two occupants, or three, have their turns in one order again and again.
+
+    This is a loop of programs unless it `is_commanded`, or is not `is_fast`.
+    """
+
+    turns: Sequence[Utterance]
+    """The first message of each turn."""
+    size: int
+    """The number of occupants."""
+
+    @property
+    def names(self) -> list[str]:
+        """The nicknames; the occupant who began is the first."""
+        return [turn.who for turn in self.turns[: self.size]]
+
+    @property
+    def is_commanded(self) -> bool:
+        """Whether some mostly give commands, and others answer them.
+
+        An answer may begin with the asker's name. So names decide only if signs do not.
+        """
+        for with_names in (False, True):
+            names = self.names if with_names else []
+            orders = {
+                2 * sum(_is_order(turn, names) for turn in side) > len(side)
+                for side in self._sides(self.turns)
+            }
+            if len(orders) > 1:
+                return True
+        return False
+
+    @property
+    def is_fast(self) -> bool:
+        """Whether for `LOOP_ROUNDS` all answered as only programs do."""
+        count = self.size * LOOP_ROUNDS
+        took = [after.at - before.at for before, after in pairwise(self.turns)]
+        windows = (took[start : start + count - 1] for start in range(len(self.turns) - count + 1))
+        return any(all(map(is_steady, self._sides(window))) for window in windows)
+
+    def _sides(self, turns: Sequence[T]) -> list[Sequence[T]]:
+        return [turns[number :: self.size] for number in range(self.size)]
+
+
+def circles(messages: Iterable[Utterance]) -> Iterator[Circle]:
+    """Yield each circle of at least `LOOP_ROUNDS`; `messages` have nothing of others between them.
+
+    What an occupant says in a row is one turn, or ends the circle if there is a pause in it.
+    """
+    stretch = list[Utterance]()
+    for message in messages:
+        pause = message.at - stretch[-1].at if stretch else 0.0
+        goes_on = bool(stretch) and message.who == stretch[-1].who
+        if pause > (SPREAD_SECONDS if goes_on else THREAD_SECONDS):
+            yield from _circles_in(stretch)
+            stretch, goes_on = [], False
+        if not goes_on:
+            stretch.append(message)
+    yield from _circles_in(stretch)
+
+
+def _circles_in(turns: Sequence[Utterance]) -> Iterator[Circle]:
+    for size in range(2, MAX_CIRCLE + 1):
+        again = [
+            before.who == after.who for before, after in zip(turns, turns[size:], strict=False)
+        ]
+        first = 0
+        for goes_on, group in groupby(again):
+            last = first + len([*group])
+            if goes_on and last - first + size >= size * LOOP_ROUNDS:
+                yield Circle(turns[first : last + size], size)
+            first = last
+
+
+def _is_order(message: Utterance, names: Iterable[str]) -> bool:
+    """Whether a message has the sign of a command, is addressed to a name, or is secret."""
+    is_put = any(is_addressed(name, message.text) for name in names if name != message.who)
+    return message.is_secret or is_command(message.text) or is_put
+
+
+def is_steady(seconds: Sequence[float]) -> bool:
+    """Whether answers that took so long were all fast and even."""
+    return max(seconds) <= ANSWER_SECONDS and max(seconds) - min(seconds) < SPREAD_SECONDS
 
 
 def is_command(text: str) -> bool:

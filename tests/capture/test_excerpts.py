@@ -102,6 +102,26 @@ SILENT = {
         *[line.replace(" id='m1'", "") for line in EARLY],
         said("bot", "hi"),
     ],
+    "three talk in turn": timed(
+        *IN,
+        *[
+            line
+            for pause in (0.2, 1.1, 0.6) * 3
+            for line in (f"pause {pause}", said("Ann", "so"), said("Ben", "oh"), says("yes"))
+        ],
+    ),
+    "two greet each who comes": timed(
+        *IN,
+        *[
+            line
+            for number in range(9)
+            for line in (
+                f"<<< <presence from='{ROOM}/Ann {number}' to='{ACCOUNT}'/>",
+                says("Hi!"),
+                said("Ben", "Yo!"),
+            )
+        ],
+    ),
     "another message came back": [
         *[*EARLY, said("bot", "hi", id="m1")],
         says("psst", "ann@x", "chat", "m2"),

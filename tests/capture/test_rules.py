@@ -365,6 +365,14 @@ CASES = {
         timed(*IN, *[said("Other", "bot: hi"), says("Other: hi")] * 6),
         ("misplaced", "error", 26, "answer each other"),
     ),
+    "in a loop of three": (
+        timed(*IN, *[said("Other", "so"), said("Third", "oh"), says("what?")] * 6),
+        ("misplaced", "error", 32, '"Other" and "Third" answer each other'),
+    ),
+    "in a loop of bursts": (
+        timed(*IN, *[said("Other", "so"), said("Other", "oh"), says("a"), says("b")] * 6),
+        ("misplaced", "error", 37, "answer each other"),
+    ),
     **{
         f"a private message against the room's rule, {condition}": (
             [*IN, says("psst", f"{ROOM}/Ann", "chat"), bounce(condition, f"{ROOM}/Ann")],

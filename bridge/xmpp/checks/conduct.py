@@ -10,7 +10,7 @@ from itertools import pairwise
 from statistics import median
 
 from bridge.text import iso, name_of, searchable, visible
-from bridge.wire.speech import ANSWER_SECONDS, is_command
+from bridge.wire.speech import ANSWER_SECONDS, is_command, is_steady
 from bridge.xmpp.checks.evidence import (
     MAX_ALIKE,
     MISTAKABLE,
@@ -29,14 +29,11 @@ from bridge.xmpp.checks.evidence import (
 from bridge.xmpp.checks.exchanges import (
     ANSWERS,
     Answered,
-    alternations,
+    circles,
     exchanges,
     form_of,
-    is_commanded,
     is_encrypted,
-    is_fast,
     is_message,
-    is_steady,
     regulars,
     speaks,
 )
@@ -175,21 +172,21 @@ def _answers(ping: Ping) -> bool:
 
 
 def pair(evidence: Evidence) -> Finding:
-    """Find out whether the occupant and another one answer each other without end."""
-    for run in alternations(evidence.acts, evidence.nickname):
-        nicknames = [sender_of(record) for record in run[:2]]
-        if evidence.bridges & {*nicknames} or is_commanded(run):
+    """Find out whether the occupant and one or two others answer each other without end."""
+    for circle in circles(evidence.acts, evidence.nickname):
+        if evidence.bridges & {*circle.names} or circle.is_commanded:
             continue
-        declared = [evidence.programs.get(nickname) for nickname in nicknames]
-        first, second = map(name_of, nicknames)
-        fast = is_fast(run)
-        if fast or all(declared):
-            detail = f"{first} and {second} answer each other: {len(run)} messages in turn until "
-            detail += f"{iso(run[-1].at)}; {first} began at {iso(run[0].at)}, with "
-            detail += f"{words_of(body_of(run[0]))}."
+        fast = circle.is_fast
+        if fast or all(map(evidence.programs.get, circle.names)):
+            began, last, count = circle.turns[0], circle.turns[-1], len(circle.turns)
+            *others, other = map(name_of, circle.names)
+            words = next(body_of(act) for act in evidence.acts if act.number == began.number)
+            detail = f"{', '.join(others)} and {other} answer each other: {count} messages in turn "
+            detail += f"until {iso(last.at)}; {others[0]} began at {iso(began.at)}, with "
+            detail += f"{words_of(words)}."
             hint = "Let each ignore what programs say. It also ends if one of them answers "
-            hint += "commands only, and says nothing that is a command to the other."
-            # Even if both say that they are programs, slow turns prove nothing: people speak so,
+            hint += "commands only, and says nothing that is a command to the others."
+            # Even if all say that they are programs, slow turns prove nothing: people speak so,
             # too.
             return Finding(False if fast else None, detail, hint, not fast, symptom=not fast)
     if not evidence.past.spoken:
@@ -199,11 +196,8 @@ def pair(evidence: Evidence) -> Finding:
 
 def partners(evidence: Evidence) -> set[str]:
     """Return the nicknames of all who may be in a loop with the occupant, and its own."""
-    return {
-        sender_of(record)
-        for run in alternations(evidence.acts, evidence.nickname)
-        for record in run[:2]
-    }
+    names = (circle.names for circle in circles(evidence.acts, evidence.nickname))
+    return set().union(*names)
 
 
 def stays(evidence: Evidence) -> Finding:

@@ -83,9 +83,9 @@ def find(evidence: Evidence) -> Conclusion:
     causes = [name for name in wrong if not findings[name].symptom]
     decides = [*causes, *wrong, ""][0]
     remarks = [it.detail for name, it in findings.items() if it.remark and name != decides]
-    step = _step(evidence, findings, decides)
     if causes:
         verdict = " ".join([findings[decides].detail, *remarks])
+        step = _step(evidence, findings, decides)
         return Conclusion(verdict, findings, "cause", decides, step)
     answer, ground = findings["answer"], "" if wrong else _ground(evidence, findings)
     if ground:
@@ -100,7 +100,7 @@ def find(evidence: Evidence) -> Conclusion:
         detail = f"{findings[decides].detail} Why, the room does not show."
     also = [findings["commands"].detail] if findings["commands"].ok is False else []
     verdict = " ".join([detail, *also, *remarks])
-    return Conclusion(verdict, findings, "unknown", decides, step)
+    return Conclusion(verdict, findings, "unknown", decides, _step(evidence, findings, decides))
 
 
 def _ground(evidence: Evidence, findings: dict[str, Finding]) -> str:

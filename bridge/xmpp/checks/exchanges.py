@@ -7,7 +7,7 @@ program, we ask for more evidence.
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import NamedTuple
 
 from bridge.text import searchable
@@ -15,12 +15,11 @@ from bridge.wire import speech
 from bridge.wire.speech import (
     ANSWER_SECONDS,
     COMMAND_CHARACTERS,
-    LOOP_MESSAGES,
-    SPREAD_SECONDS,
     THREAD_SECONDS,
     TURN_SECONDS,
-    is_addressed,
-    is_command,
+    Circle,
+    Utterance,
+    is_steady,
 )
 from bridge.xmpp.checks.evidence import (
     body_of,
@@ -91,74 +90,35 @@ def regulars(acts: Sequence[Record]) -> set[str]:
     return programs
 
 
-def is_steady(seconds: Sequence[float]) -> bool:
-    """Whether answers that took so long were all fast and even."""
-    return max(seconds) <= ANSWER_SECONDS and max(seconds) - min(seconds) < SPREAD_SECONDS
+def circles(acts: Sequence[Record], nickname: str) -> list[Circle]:
+    """Return the circles in which the occupant has a turn, given the room's acts; the newest first.
 
-
-def alternations(acts: Sequence[Record], nickname: str) -> list[list[Record]]:
-    """Return what the occupant and another said in turn, while no third occupant did anything.
-
-    A run has at least `LOOP_MESSAGES` turns. Of a turn with several messages it has the first. The
-    newest runs come first. Messages of the bridge are left out.
+    The number of each message is its record's. Messages of the bridge belong to no circle.
     """
-    runs, longest = list[list[Record]]([[]]), THREAD_SECONDS
-    for act in acts:
-        run = runs[-1]
-        if not speaks(act) or is_own(act):
-            runs.append([])
-        elif not run or act.at - run[-1].at > longest:
-            runs.append([act])
-        elif sender_of(act) == sender_of(run[-1]):
-            if act.at - run[-1].at > SPREAD_SECONDS:
-                runs.append([act])
-        elif len(run) > 1 and sender_of(act) != sender_of(run[-2]):
-            runs.append([run[-1], act])
-        else:
-            run.append(act)
-    # Both may be answering what others did before: two programs greet each newcomer.
     numbers, times = [act.number for act in acts], [act.at for act in acts]
-    return [
-        run
-        for run in reversed(runs)
-        if len(run) >= LOOP_MESSAGES
-        and nickname in map(sender_of, run[:2])
-        and len(run)
-        > 2 * (bisect_left(numbers, run[0].number) - bisect_left(times, run[0].at - TURN_SECONDS))
+    stretches = groupby(acts, lambda act: speaks(act) and not is_own(act))
+    ours = [
+        circle
+        for speak, stretch in stretches
+        if speak
+        for circle in speech.circles(map(_said, stretch))
+        if nickname in circle.names
     ]
 
+    def answers_others(circle: Circle) -> bool:
+        """Whether they may be answering what others did before: two programs greet newcomers."""
+        first, _, *_ = circle.turns
+        before = bisect_left(numbers, first.number) - bisect_left(times, first.at - TURN_SECONDS)
+        return len(circle.turns) <= circle.size * before
 
-def is_commanded(run: Sequence[Record]) -> bool:
-    """Whether one side mostly gives commands and the other answers them, which is no loop.
-
-    An answer may begin with the asker's name. So names decide only if signs do not.
-    """
-    sides = run[::2], run[1::2]
-    for with_names in (False, True):
-        first, second = (
-            2 * sum(_is_order(it, sender_of(other[0]) * with_names) for it in side) > len(side)
-            for side, other in (sides, sides[::-1])
-        )
-        if first != second:
-            return True
-    return False
+    circles = [circle for circle in ours if not answers_others(circle)]
+    return sorted(circles, key=lambda circle: -circle.turns[0].number)
 
 
-def _is_order(record: Record, to: str) -> bool:
-    """Whether a message has the sign of a command, is addressed to `to`, or is secret."""
-    text, is_secret = plain(record), is_encrypted(record)
-    return is_secret or is_command(text) or is_addressed(searchable(to), text)
-
-
-def is_fast(run: Sequence[Record]) -> bool:
-    """Whether both sides answered as only programs do, for `LOOP_MESSAGES`."""
-    windows = range(len(run) - LOOP_MESSAGES + 1)
-    return any(_is_even(run[start : start + LOOP_MESSAGES]) for start in windows)
-
-
-def _is_even(run: Sequence[Record]) -> bool:
-    took = [after.at - before.at for before, after in pairwise(run)]
-    return is_steady(took[::2]) and is_steady(took[1::2])
+def _said(record: Record) -> Utterance:
+    return Utterance(
+        sender_of(record), record.at, plain(record), is_encrypted(record), record.number
+    )
 
 
 def form_of(record: Record, to: str) -> str:

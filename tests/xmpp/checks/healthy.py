@@ -11,7 +11,7 @@ from tests.xmpp.checks.watching import came, left, said
 
 KINDS = (
     *("busy", "moderated", "anonymous", "gatewayed", "two", "phones", "greeted", "announced"),
-    *("secret", "agents", "quick"),
+    *("secret", "agents", "quick", "three"),
 )
 WEEK = 7 * 86_400.0
 WORDS = (  # noqa: SIM905 - as a list it would take forty lines
@@ -40,7 +40,7 @@ def week(seed: int) -> Week:
     """Return a week; the seed decides everything in it, its kind included."""
     chance = random.Random(seed)  # noqa: S311 - a test
     kind = KINDS[seed % len(KINDS)]
-    people = PEOPLE[: 2 if kind == "two" else chance.randint(3, len(PEOPLE))]
+    people = PEOPLE[: {"two": 2, "three": 3}.get(kind) or chance.randint(3, len(PEOPLE))]
     programs = {
         "gatewayed": ["Gateway"],
         "greeted": ["Greeter", "Doorman"],
@@ -56,6 +56,7 @@ def week(seed: int) -> Week:
     scenes = [_talk] * (12 if kind == "busy" else 6) + [_asks] * 8 + [_restarts] * 2
     scenes += {
         "two": [_chat] * 12,
+        "three": [_chat] * 8 + [_between_two] * 4,
         "phones": [_phone] * 3,
         "gatewayed": [_relayed] * 8,
         "greeted": [_welcomes] * 8,
@@ -106,7 +107,20 @@ def _chat(chance: random.Random, room: Week, at: float) -> Iterator[tuple[float,
     for number in range(chance.randint(10, 40)):
         text = chance.choice(WORDS)
         at += _typed(chance, text)
-        yield at, said(room.people[number % 2], text)
+        yield at, said(room.people[number % len(room.people)], text)
+
+
+def _between_two(chance: random.Random, room: Week, at: float) -> Iterator[tuple[float, Event]]:
+    """Two people try a bot in turn: one asks it, the other says what they think of the answer."""
+    asks, looks = chance.sample(room.people, 2)
+    named = chance.choice(("!weather", "Robot: weather"))
+    for _ in range(chance.randint(6, 20)):
+        at += chance.uniform(0.5, 4)
+        yield at, said(asks, f"{named} {chance.choice(WORDS)}")
+        at += _answered(chance)
+        yield at, said("Robot", f"Robot answers {_words(chance)}")
+        at += chance.uniform(0.5, 4)
+        yield at, said(looks, chance.choice(WORDS))
 
 
 def _asks(chance: random.Random, room: Week, at: float) -> Iterator[tuple[float, Event]]:

@@ -9,6 +9,7 @@ from bridge.wire.speech import (
     ANSWER_SECONDS,
     COMMAND_CHARACTERS,
     LOOP_MESSAGES,
+    LOOP_ROUNDS,
     SPREAD_SECONDS,
     THREAD_SECONDS,
     TURN_SECONDS,
@@ -60,6 +61,8 @@ SLOW = ANSWER_SECONDS + 0.1
 UNEVEN = [0.1, 0.1, 0.7 + SPREAD_SECONDS]
 BOTH = {"Robot": True, "Parrot": True}
 MANY = LOOP_MESSAGES
+TRIO = ("Robot", "Parrot", "Eve")
+assert 3 * LOOP_ROUNDS == 18
 PAUSE = [0.05] * MANY + [5.0] + [0.05] * (MANY - 2)
 PAIRS: dict[str, tuple[list[Act], dict[str, bool], bool]] = {
     "as few as may be": (spaced(0.05, *duet(MANY)), {}, True),
@@ -111,7 +114,53 @@ PAIRS: dict[str, tuple[list[Act], dict[str, bool], bool]] = {
     "somebody types": (spaced(0.05, *duet(5), TYPING, *duet(7, "Parrot", "Robot")), {}, True),
     "somebody speaks": (spaced(0.05, *duet(11), said("Wilma", "oh"), *duet(11)), {}, False),
     "somebody comes": (spaced(0.05, *duet(11), came("Fred"), *duet(11)), {}, False),
-    "three in turn": (spaced(0.05, *duet(30, "Robot", "Parrot", "Eve")), {}, False),
+    "three in turn, as few rounds as may be": (spaced(0.05, *duet(18, *TRIO)), {}, True),
+    "three in turn, with bursts": (
+        spaced(0.05, *[it for each in duet(18, *TRIO) for it in (each, each)]),
+        {},
+        True,
+    ),
+    "three in turn, too few": (spaced(0.05, *duet(17, *TRIO)), {}, False),
+    "three in turn, of whom one is slow": (
+        spaced([0.1, 0.1, SLOW] * 9, *duet(27, *TRIO)),
+        {},
+        False,
+    ),
+    "three in turn, of whom one is uneven": (
+        spaced([0.1, 0.1, 0.1, 0.1, 0.1, 0.7 + SPREAD_SECONDS] * 5, *duet(30, *TRIO)),
+        {},
+        False,
+    ),
+    "three out of turn": (
+        spaced(0.05, *duet(5, *TRIO), *duet(5, *TRIO[::-1]) * 3),
+        {},
+        False,
+    ),
+    "two people and a program that one commands": (
+        spaced(
+            [1.5, 0.1, 1.5] * 9,
+            *[said("Eve", "!ping"), said("Robot", "pong"), said("Parrot", "ok")] * 9,
+        ),
+        {},
+        False,
+    ),
+    "two people and a program that one calls by name": (
+        spaced(
+            [1.5, 0.1, 1.5] * 9,
+            *[said("Eve", "robot: ping"), said("Robot", "pong"), said("Parrot", "ok")] * 9,
+        ),
+        {},
+        False,
+    ),
+    "one commands two programs": (
+        spaced(
+            [0.5, 0.1, 0.1] * 9,
+            *[said("Eve", "!ping"), said("Robot", "pong"), said("Parrot", "pong!")] * 9,
+        ),
+        {"Robot": True, "Parrot": True},
+        False,
+    ),
+    "four in turn": (spaced(0.05, *duet(36, *TRIO, "Fred")), {}, False),
     "one is the bridge": (
         spaced(0.05, *(replace(it, own=it.sender == "Parrot") for it in duet(9))),
         {},
@@ -129,8 +178,9 @@ def test_two_programs_answer_each_other_if_both_do_it_fast_and_evenly(name: str)
     verdict, found, *_ = find(evidence(acts, programs=programs))
     assert (found["pair"].ok is False) is wrong
     if wrong:
-        count = sum(bool(getattr(event, "body", "")) for _, event in acts)
-        assert verdict.startswith(f'"Robot" and "Parrot" answer each other: {count} messages')
+        count = 18 if "three" in name else len([it for _, it in acts if getattr(it, "body", "")])
+        who = '"Robot", "Parrot" and "Eve"' if "three" in name else '"Robot" and "Parrot"'
+        assert verdict.startswith(f"{who} answer each other: {count} messages")
         assert '; "Robot" began at 1970-01-01T00:0' in verdict
         assert verdict.endswith(('with "word 0".', 'with "Parrot: a".', 'with "what?".'))
 
@@ -149,6 +199,14 @@ def test_another_debug_bridge_is_no_partner_in_a_loop() -> None:
     assert look("pair", evidence(acts)).ok is False
     for bridge in ("Robot", "Parrot"):
         assert look("pair", evidence(acts, bridges=frozenset({bridge}))).ok is True
+
+
+@pytest.mark.parametrize("nickname", TRIO)
+def test_a_loop_of_three_is_named_whichever_is_asked_about(nickname: str) -> None:
+    asked = replace(BOT, jid=f"{ROOM}/{nickname}", nickname=nickname, visible_nickname="")
+    found = find(evidence(spaced(0.3, *duet(18, *TRIO)), occupant=asked, recorded=True))
+    assert (found.outcome, found.finding) == ("cause", "pair")
+    assert all(f'"{name}"' in found.verdict for name in TRIO)
 
 
 def test_who_answered_first_began_even_if_it_was_asked_by_a_person() -> None:

@@ -15,7 +15,7 @@ from tests.tools.played import ROOM, STATUS
 from tests.xmpp.checks.healthy import KINDS, Week, week
 from tests.xmpp.checks.watching import BOT, Act, evidence
 
-SEEDS = 88
+SEEDS = 8 * len(KINDS)
 """How many weeks a run of the tests plays: each kind of room as often."""
 
 
