@@ -62,7 +62,7 @@ def draw(browser: Browser, folder: Path) -> bytes:
     with showing(
         browser, folder, incident(), width=WIDTH, height=HEIGHT, timezone_id="UTC"
     ) as window:
-        drawn = window.page.locator("svg text").all_text_contents()
+        drawn = window.page.locator(".drawing span").all_text_contents()
         said = window.page.locator(".part, aside").all_inner_texts()
         chunk = KEYWORD + "\n".join([*drawn, *said]).encode()
         framed = struct.pack(">I", len(chunk) - 4) + chunk + struct.pack(">I", zlib.crc32(chunk))

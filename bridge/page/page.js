@@ -1,23 +1,20 @@
 // Draws a timeline, whose JSON form docs/page.md describes. What strangers wrote only ever becomes
-// a text node, or the value of an attribute that nothing runs.
+// a text node, or the value of an attribute that nothing runs. CSS places what is drawn.
 
 /** The shortest silence that is named, in milliseconds: shorter ones are the pace of a chat. */
 const SILENCE = 60_000;
 /** The longest pause between two stages of a connection, in milliseconds. */
 const PAUSE = 1_000;
-/** Pixels of the drawing: a row above the lanes, a lane, and a lane where there is a crowd. */
-const [ROW, LANE, CROWDED_LANE] = [22, 36, 22];
-/** So many lanes are a crowd. */
-const CROWD = 30;
 /** So many rows of a list are laid out together, when they are near; and pixels of a row. */
 const [CHUNK, LINE] = [100, 21];
-/** Pixels of a drawing: on paper, between the margins of A4; and the least, as of a closed part. */
-const [PAPER, NARROWEST] = [700, 240];
-/** Characters of a text that the drawing looks at: more than a screen is wide. */
-const DRAWN = 400;
-/** Pixels after which a click is a drag. */
-const DRAG = 8;
-const SVG = "http://www.w3.org/2000/svg";
+/** Pixels after which a click is a drag; and how far an event of another lane is away from it. */
+const [DRAG, ASIDE] = [8, 40];
+/** The marks of an axis divide it into so many pieces at most. */
+const PIECES = 6;
+/** So many marks of a kind are told apart in a row of the drawing. */
+const DOTS = 700;
+/** A reason stands beside the end of a stay if this share of the time is free there. */
+const ROOM = 0.2;
 const [MINUTE, DAY] = [60_000, 86_400_000];
 /** Round distances between the marks of an axis, in milliseconds. */
 const STEPS = [
@@ -28,6 +25,7 @@ const STEPS = [
 ].flat();
 const STAMP = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g;
 const SIGNS = { error: "✕", failed: "✕", warning: "▲", note: "●", passed: "✓" };
+const MARKS = { ...SIGNS, unanswered: "?", change: "◆", said: "|", in: "╷", out: "╵" };
 /** By how many events a key moves the selection. */
 const ARROWS = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
 const MOVES = { ...ARROWS, PageDown: 10, PageUp: -10, Home: -Infinity, End: Infinity };
@@ -38,40 +36,25 @@ const FOLDS = {
   history: "old history",
   connecting: "connecting that went well",
 };
-const SHAPES = {
-  unanswered: "m-3-3a3 3 0 1 1 3 4v2m0 2.5v2",
-  error: "m-4.5-4.5l9 9m0-9l-9 9",
-  warning: "m0-6l6 10h-12z",
-  change: "m0-5l5 5-5 5-5-5z",
-  said: "m0-6v12",
-  in: "v7",
-  out: "v-7",
-};
 
 const the = (id) => document.getElementById(id);
 const copy = (id) => the(id).content.firstElementChild.cloneNode(true);
 const page = JSON.parse(the("data").textContent);
 const timed = page.zone !== "none";
 const details = document.querySelector("aside");
-const pen = document.createElement("canvas").getContext("2d");
-pen.font = `12px ${getComputedStyle(document.body).fontFamily}`;
 
 const events = new Map();
-/** The names of the folds that are open. */
-const unfolded = new Set();
 let selected;
-let origin; // Where the reader was before the details.
 
-function build(node, attributes, children) {
-  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+function html(name, attributes, ...children) {
+  const node = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
   node.append(...children.filter((child) => child));
   return node;
 }
 
-const html = (name, attributes, ...children) =>
-  build(document.createElement(name), attributes, children);
-const svg = (name, attributes, ...children) =>
-  build(document.createElementNS(SVG, name), attributes, children);
+/** Whether what is folded away under a name is shown. */
+const isOpen = (fold) => !fold || the(fold).checked;
 
 // Times and texts.
 
@@ -128,47 +111,20 @@ function silences({ events, gaps, to }) {
 
 /** XML with a line for each element. */
 function pretty(xml) {
-  const lines = [];
   let depth = 0;
-  let leaf = false;
-  for (const piece of xml.match(/<[^>]*>?|[^<]+/g) ?? []) {
-    const tag = piece.startsWith("<");
-    const closing = piece.startsWith("</");
+  return xml.replace(/<(\/?)[^<>]*?(\/?)>(?=(<\/?)?)/g, (tag, closing, empty, next) => {
     if (closing) depth = Math.max(depth - 1, 0);
-    if (lines.length && (!tag || (closing && leaf))) lines.push(lines.pop() + piece);
-    else lines.push("  ".repeat(depth) + piece);
-    if (!tag) continue;
-    leaf = !closing && !piece.endsWith("/>");
-    if (leaf) depth += 1;
-  }
-  return lines.join("\n");
-}
-
-const width = (words) => pen.measureText(words.slice(0, DRAWN)).width;
-
-/** A text in the drawing, cut to the pixels there are for it; left out if little would be left. */
-function label(x, y, words, room, name = "") {
-  // Marks that are piled up on a letter would lie over the lanes above.
-  let text = words.replace(/(\p{M}{2})\p{M}+/gu, "$1");
-  if (width(text) > room || text.length > DRAWN) {
-    const kept = Math.floor((Math.min(text.length, DRAWN) * room) / width(text)) - 2;
-    text = kept < 4 ? "" : `${text.slice(0, kept)}…`;
-  }
-  return svg("text", { x, y, class: name }, text, svg("title", {}, words));
+    else if (!empty) depth += 1;
+    const opens = !closing && !empty;
+    if (!next || (opens && next === "</")) return tag;
+    return `${tag}\n${"  ".repeat(Math.max(depth - next.length + 1, 0))}`;
+  });
 }
 
 /** The role of an occupant, and what the affiliation adds to it. */
 function standing({ role, affiliation }) {
   const words = [role === "visitor" ? "visitor, no voice" : role, affiliation];
   return words.filter((word) => word && word !== "none").join(", ");
-}
-
-function shape({ severity, kind, direction, answered }) {
-  if (answered === false) return "unanswered";
-  if (severity === "error" || severity === "warning") return severity;
-  if (kind === "stanza") return direction ?? "said";
-  if (kind === "message") return "said";
-  return kind === "join" || kind === "leave" ? undefined : "change";
 }
 
 const count = (shown, all) =>
@@ -182,13 +138,12 @@ function sign(node, word = "") {
 
 // What stands beside a drawing.
 
-function row(event, silence) {
+function row(event) {
   const item = copy("event");
-  const [silent, time, kind, text, took, answer] = item.children;
+  const [time, kind, text, took, answer] = item.children;
   const reply = events.get(event.answer);
   item.id = event.id;
   item.hidden = event.hidden;
-  silent.textContent = silence ? `silent for ${duration(silence.to - silence.from)}` : "";
   time.textContent = moment(event);
   kind.textContent = `${SIGNS[event.severity] ?? ""} ${event.kind}`;
   kind.classList.add(event.severity ?? "none");
@@ -219,24 +174,69 @@ function finding({ severity, message, hint, clause, at, event, where }) {
   return item;
 }
 
+/** Whether a stage of connecting went well. A step of a scenario begins with who does it. */
+const isPassed = ({ name, ok }) => ok && !name.includes(": ");
+
 /** The stages of each connection as bars; the next begins after a failure, or after a pause. */
-function connections(stages, folds) {
+function connections(stages) {
   const lists = [];
-  stages.forEach(({ name, from, to, ok, detail }, index) => {
+  stages.forEach((stage, index) => {
+    const { name, from, to, ok, detail } = stage;
     const before = stages[index - 1];
     if (!before?.ok || from - before.to > PAUSE) {
       lists.push(html("ol", { class: "stages" }, html("li", {}, moment({ at: from }))));
     }
     const words = `${ok ? "" : "✕ "}${name} ${duration(to - from)} `;
     const hint = detail && html("span", { class: "hint" }, detail);
-    const bar = html("li", { class: ok ? "bar" : "bar error" }, words, hint);
+    const how = isPassed(stage) ? "connecting" : ok ? "" : "error";
+    const bar = html("li", { class: `bar ${how}` }, words, hint);
     bar.style.flexGrow = Math.max(to - from, 1);
     lists.at(-1).append(bar);
   });
-  return folds ? lists.filter((list) => list.querySelector(".error")) : lists;
+  return lists;
 }
 
 // A part: its heading, its drawing and the list of its events.
+
+/** A node of the drawing, with its times and words. */
+function drawn(name, { from, to }, words = "", title = words) {
+  const node = html("span", { class: name, title }, words);
+  node.style.setProperty("--from", from);
+  node.style.setProperty("--to", to ?? from);
+  return node;
+}
+
+/** What an event looks like in the drawing; a stay shows by itself that somebody came or left. */
+function shape({ severity, kind, direction, answered }) {
+  if (answered === false) return "unanswered";
+  if (severity === "error" || severity === "warning") return severity;
+  if (kind === "stanza") return direction ?? "said";
+  if (kind === "message") return "said";
+  return ["join", "leave", "gap"].includes(kind) ? undefined : "change";
+}
+
+/** The marks of events or findings in a time; one for those that would lie over each other. */
+function marks(events, { from, to }) {
+  const places = new Map();
+  for (const event of events) {
+    const name = shape(event);
+    const place = `${name} ${Math.round(((event.at - from) / (to - from)) * DOTS)}`;
+    if (!name || places.has(place) || !(event.at >= from && event.at <= to)) continue;
+    places.set(place, drawn(`mark ${name}`, { from: event.at }, MARKS[name]));
+  }
+  return places.values();
+}
+
+/** A row of the drawing: who or what it is about, and what is drawn at its times. */
+function lane(name, hint, ...nodes) {
+  const made = copy("lane");
+  const [who, track] = made.children;
+  [name, hint].forEach((words, index) => {
+    Object.assign(who.children[index], { textContent: words, title: words });
+  });
+  track.append(...nodes.filter((node) => node));
+  return made;
+}
 
 class Part {
   constructor(part) {
@@ -247,41 +247,21 @@ class Part {
     for (const event of this.events) {
       if (event.answer) events.get(event.answer).question = event;
     }
-    /** The events that are drawn, and the events with a row: an answer has none of its own. */
+    /** The events that fit the filters, and those with a row: an answer has none of its own. */
     this.shown = this.listed = this.events;
-    this.silences = silences(this);
     this.findings.sort((first, second) => first.at - second.at);
-    this.arrange();
-    this.roomy = this.order.length <= CROWD;
-    this.height = this.roomy ? LANE : CROWDED_LANE;
-    /** Pixels from the top of a lane to the middle of its bars. */
-    this.middle = this.roomy ? 25 : 11;
+    /** The time that is seen. */
     this.view = this.whole = { from: this.from, to: Math.max(this.to, this.from + 1) };
     this.node = copy("part");
     this.node.id = this.id;
     this.node.addEventListener("toggle", () => {
       if (this.node.open) this.fill();
-      this.draw();
     });
     const [title, outcome, when] = this.node.querySelector("summary").children;
     const [from, to] = [this.from, this.to].map((at) => moment({ at }));
     title.textContent = this.title;
     sign(outcome, this.outcome);
     when.textContent = timed ? `${from} to ${to}, ${duration(this.to - this.from)}` : "";
-  }
-
-  /** Whether a stage is one of connecting: the steps of a scenario begin with who does it. */
-  passes({ name }) {
-    return this.kind !== "scenario" || !name.includes(": ");
-  }
-
-  /** Choose the lanes that are drawn, by their indices: lanes of which nothing is told come last. */
-  arrange() {
-    const acting = new Set(this.shown.map((event) => event.lane));
-    const open = ({ folded }) => !folded || unfolded.has(folded);
-    this.order = [...this.lanes.keys()]
-      .filter((index) => open(this.lanes[index]))
-      .sort((one, other) => acting.has(other) - acting.has(one));
   }
 
   /** Open the part, and make what it does not need while it is closed. */
@@ -293,17 +273,12 @@ class Part {
     const further = this.findings.filter((found) => found !== headline);
     verdict.textContent = said || this.verdict === page.verdict ? "" : retimed(this.verdict ?? "");
     findings.append(...further.map(finding));
-    this.stagesNode = stages;
+    stages.append(...connections(this.stages));
     zoom.querySelectorAll("button").forEach((button, index) => {
-      button.addEventListener("click", () => {
-        if (index === 2) this.span = undefined;
-        this.zoom([1 / 3, 3, Infinity][index]);
-        if (index === 2) filter();
-      });
+      button.addEventListener("click", () => this.zoom([1 / 3, 3, Infinity][index]));
     });
     this.timeline = timeline;
     timeline.setAttribute("aria-label", `Timeline of ${this.title}`);
-    timeline.setAttribute("aria-valuemax", this.events.length);
     timeline.addEventListener("pointerdown", ({ clientX }) => {
       this.pressed = clientX;
     });
@@ -311,217 +286,129 @@ class Part {
     this.list = list;
     list.setAttribute("aria-label", `Events of ${this.title}`);
     list.addEventListener("click", ({ target }) => select(target.closest("[role=option]")?.id));
-    for (const node of [timeline, list]) node.addEventListener("keydown", (key) => this.press(key));
-    let place = 0;
-    const asked = this.events.filter(({ question }) => !question);
-    const rows = asked.map((event) => {
-      let silence;
-      for (; this.silences[place]?.to <= event.at; place += 1) silence = this.silences[place];
-      return row(event, silence);
-    });
+    list.addEventListener("keydown", (key) => this.press(key));
+    const rows = this.events.filter(({ question }) => !question).map(row);
     const chunk = { class: "chunk", role: "presentation" };
     while (rows.length) list.append(html("div", chunk, ...rows.splice(0, CHUNK)));
-    this.measure();
     this.draw();
+    this.look(this.whole);
+    this.refresh();
   }
 
-  /** Say how high the chunks are: the browser does not look into those that are far. */
-  measure() {
-    for (const chunk of this.list?.children ?? []) {
-      const shown = chunk.querySelectorAll(":not([hidden])[role=option]").length;
-      chunk.hidden = !shown;
-      chunk.style.containIntrinsicHeight = `${shown * LINE}px`;
-    }
-  }
-
-  x(at) {
-    const { from, to } = this.view;
-    return this.gutter + ((this.width - this.gutter - 12) * (at - from)) / (to - from);
-  }
-
-  /** The left and the right end of a time in the drawing; nothing if it is out of view. */
-  edges({ from, to = this.whole.to }) {
-    if (from > this.view.to || to < this.view.from) return undefined;
-    const left = Math.max(this.x(from), this.gutter);
-    return [left, Math.max(Math.min(this.x(to), this.width - 4), left + 2)];
-  }
-
+  /** Draw who was there and when, as what, and what happened. */
   draw() {
-    if (!this.list) return;
-    const { clientWidth } = this.timeline;
-    this.width = matchMedia("print").matches ? PAPER : Math.max(clientWidth, NARROWEST);
-    this.gutter = this.width < 600 ? 96 : 150;
-    const [head, body] = this.timeline.children;
-    const folds = !unfolded.has("connecting");
-    const steps = this.stages.filter((stage) => !folds || !stage.ok || !this.passes(stage));
-    const shown = this.kind === "scenario" ? steps : this.stages;
-    this.stagesNode.replaceChildren(...connections(shown, folds && shown !== steps));
-    this.arrange();
-    head.replaceChildren(this.above());
-    body.replaceChildren(this.inside());
-    this.point();
+    const [head, over] = this.timeline.firstElementChild.children;
+    const lasting = (time) => drawn("silence", time, duration(time.to - time.from));
+    const axis = lane(`Who ↓ ${timed ? "Time" : "Line"} →`, "");
+    this.axis = axis.lastElementChild;
+    this.pointer = over.firstElementChild;
+    const found = lane("Findings", "");
+    const own = lane(this.kind === "stream" ? "The stream" : "The room", "");
+    const quiet = lane("Silent for", "", ...silences(this).map(lasting));
+    head.append(axis, quiet, lane("Not recorded", "", ...this.gaps.map(lasting)), found, own);
+    over.append(...this.gaps.map((gap) => drawn("gap", gap)));
+    // Lanes of which nothing is told come last.
+    const acting = new Set(this.events.filter(({ folded }) => !folded).map(({ lane }) => lane));
+    const order = [...this.lanes.keys()];
+    order.sort((one, other) => acting.has(other) - acting.has(one));
+    const lanes = order.map((index) => {
+      const { name, self, spans = [] } = this.lanes[index];
+      const hint = [self && OURSELVES[this.kind], standing(spans.at(-1) ?? {})];
+      const stays = spans.flatMap((span, at) => this.stay(span, spans[at - 1], spans[at + 1]));
+      return [index, lane(name, hint.filter((it) => it).join(", "), ...stays)];
+    });
+    over.before(...lanes.map(([, node]) => node));
+    /** The rows with marks, by the lane of their events. */
+    this.rows = new Map([["findings", found], [undefined, own], ...lanes]);
   }
 
-  picture(height, drawn) {
-    const shapes = [svg("line", { y2: height }), svg("circle", { r: 11 })];
-    const pointer = svg("g", { class: "pointer" }, ...shapes);
-    const gaps = this.gaps.map((gap) => this.bar(gap, 0, height, "gap"));
-    const attributes = { width: this.width, height, "aria-hidden": "true" };
-    return svg("svg", attributes, ...gaps, ...drawn, pointer);
-  }
-
-  bar(time, y, height, name, words = "") {
-    const [x, right] = this.edges(time) ?? [];
-    const place = { class: name, x, y, width: right - x, height };
-    return right && svg("rect", place, svg("title", {}, words));
-  }
-
-  /** The marks of events at a height: one path for each shape, one mark for each pixel. */
-  marks(events, y) {
-    const paths = {};
-    for (const event of events) {
-      const name = shape(event);
-      if (!name || event.at < this.view.from || event.at > this.view.to) continue;
-      paths[name] ??= new Set();
-      paths[name].add(`M${Math.round(this.x(event.at))} ${y}${SHAPES[name]}`);
+  /** A stay in the room, the role that is new in it, and the reason of its end. */
+  stay(span, former, next) {
+    const { role = "", left = "", before } = span;
+    const [from, to] = [Math.max(span.from, this.from), span.to ?? this.whole.to];
+    const changed = former?.to === span.from && former.role !== role ? standing(span) : "";
+    const until = next?.from ?? this.whole.to;
+    const isBeside = until - to > ROOM * (this.whole.to - this.from);
+    const names = `stay ${role} ${before ? "before" : ""} ${left ? "ended" : ""}`;
+    const above = drawn("above", { from: former?.to ?? this.from, to });
+    for (const words of [changed, isBeside ? "" : left]) {
+      above.append(html("span", { title: words }, words));
     }
-    return Object.entries(paths).map(([name, d]) =>
-      svg("path", { class: `mark ${name}`, d: [...d].join("") }),
-    );
+    const beside = isBeside && drawn("beside", { from: to, to: until }, left);
+    return [drawn(names, { from, to }, "", standing(span)), above, beside];
   }
 
-  /** What is above the lanes: the axis, silences and gaps, findings, the room itself. */
-  above() {
-    const drawn = this.axis();
-    let y = ROW;
-    const times = [
-      ...this.silences.map((time) => this.bracket(time, y + 15, "silent for")),
-      ...this.gaps.map((time) => this.bracket(time, y + 15, "nothing recorded for")),
-    ].flat();
-    if (times.length) y += ROW;
-    const row = (name, events) => {
-      if (!events.length) return;
-      drawn.push(label(0, y + 15, name, this.gutter - 8), ...this.marks(events, y + 11));
-      y += ROW;
-    };
-    row("Findings", this.findings);
-    this.ownRow = y + 11;
-    const own = this.shown.filter(({ lane, kind }) => lane === undefined && kind !== "gap");
-    row(this.kind === "stream" ? "The stream" : "The room", own);
-    return this.picture(y + 4, [...times, ...drawn]);
-  }
-
-  axis() {
-    const { from, to } = this.view;
-    const least = ((to - from) * 90) / (this.width - this.gutter);
+  /** Show a time: CSS moves all that is drawn. The axis gets other marks. */
+  look({ from, to }) {
+    this.view = { from: Math.max(from, this.whole.from), to: Math.min(to, this.whole.to) };
+    const length = this.view.to - this.view.from;
+    this.timeline.style.setProperty("--begin", this.view.from);
+    this.timeline.style.setProperty("--length", length);
+    const least = length / PIECES;
     const power = timed ? 1 : 10 ** Math.floor(Math.log10(Math.max(least, 1)));
     const size = STEPS.find((time) => time * power >= least) * power;
     const end = size < 1_000 ? 23 : size < MINUTE ? 19 : 16;
-    const zone = behind(from);
-    const name = `Who ↓ ${timed ? "Time" : "Line"} →`;
-    const drawn = [label(0, 12, name, DRAWN, "hint")];
-    for (let at = Math.ceil((from - zone) / size) * size + zone; at <= to; at += size) {
-      const x = Math.round(this.x(at)) + 0.5;
-      const text = timed ? local(at).slice(...(size < DAY ? [11, end] : [0, 10])) : `${at}`;
-      drawn.push(svg("line", { class: "grid", x1: x, x2: x, y1: 16, y2: 22 }));
-      const clear = x - width(text) / 2 > width(name) + 4;
-      if (clear && x < this.width - 24) drawn.push(label(x, 12, text, DRAWN, "tick"));
+    const zone = behind(this.view.from);
+    const ticks = [];
+    let at = Math.ceil((this.view.from - zone) / size) * size + zone;
+    for (; at < this.view.to - least / 2; at += size) {
+      const words = timed ? local(at).slice(...(size < DAY ? [11, end] : [0, 10])) : `${at}`;
+      ticks.push(drawn("tick", { from: at }, words));
     }
-    return drawn;
-  }
-
-  /** A time with its length: |—— silent for 4 min 12 s ——|; nothing where there is no room. */
-  bracket(time, y, words) {
-    const [left, right] = this.edges(time) ?? [0, 0];
-    const length = duration(time.to - time.from);
-    const sentence = `${words} ${length}`;
-    const text = width(sentence) < right - left - 20 ? sentence : length;
-    const middle = (left + right) / 2;
-    const half = width(text) / 2 + 5;
-    if (half > (right - left) / 2) return [];
-    const d = `M${left} ${y - 9}v10m0-5H${middle - half}M${middle + half} ${y - 4}H${right}m0-5v10`;
-    return [svg("path", { class: "bracket", d }), label(middle, y, text, DRAWN, "tick")];
-  }
-
-  /** The lanes: who was there and when, as what, and what happened. */
-  inside() {
-    const byLane = Map.groupBy(this.shown, ({ lane }) => lane);
-    const drawn = this.order.flatMap((index, place) => {
-      const { name, self, spans = [] } = this.lanes[index];
-      const top = place * this.height;
-      const y = top + this.height - 0.5;
-      const who = OURSELVES[this.kind];
-      const hint = [self && who, standing(spans.at(-1) ?? {})].filter((it) => it).join(", ");
-      return [
-        svg("line", { class: "grid", x2: this.width, y1: y, y2: y }),
-        label(0, top + 15, self && !this.roomy ? `${name} (${who})` : name, this.gutter - 8),
-        this.roomy && label(0, top + 29, hint, this.gutter - 8, "hint"),
-        ...spans.flatMap((span, at) => this.stay(span, spans[at - 1], spans[at + 1], top)),
-        ...this.marks(byLane.get(index) ?? [], top + this.middle),
-      ];
-    });
-    return this.picture(this.order.length * this.height, drawn);
-  }
-
-  /** A stay in the room, with the reason of its end, and the role that is new in it. */
-  stay(span, before, next, top) {
-    const [left, right] = this.edges(span) ?? [];
-    if (!right) return [];
-    const y = top + this.middle;
-    const drawn = [this.bar(span, y - 4, 8, `stay ${span.role}`, standing(span))];
-    if (span.before) drawn.push(svg("path", { class: "end", d: `M${left + 5} ${y - 6}l-6 6l6 6` }));
-    if (span.left) {
-      drawn.push(svg("line", { class: "end", x1: right, x2: right, y1: y - 7, y2: y + 7 }));
-      const room = Math.min(next ? this.x(next.from) : Infinity, this.width) - right - 14;
-      const beside = room > 100 || width(span.left) < room;
-      if (beside) drawn.push(label(right + 14, y + 4, span.left, room));
-      else if (this.roomy)
-        drawn.push(label(right, top + 15, span.left, right - this.gutter, "last"));
-    }
-    const changed = before?.to === span.from && before.role !== span.role;
-    if (changed && this.roomy) drawn.push(label(left, top + 15, standing(span), this.width - left));
-    return drawn;
-  }
-
-  /** Show the selected event in the drawing. */
-  point() {
-    const mine = selected?.part === this;
-    const words = mine ? `${moment(selected)} ${told(selected)}` : "nothing is selected";
-    this.timeline.setAttribute("aria-valuenow", mine ? this.events.indexOf(selected) + 1 : 0);
-    this.timeline.setAttribute("aria-valuetext", words);
-    this.list.setAttribute("aria-activedescendant", mine ? selected.row.id : "");
-    const place = mine ? this.order.indexOf(selected.lane) : -1;
-    const heights = place < 0 ? [this.ownRow, -99] : [-99, place * this.height + this.middle];
-    this.timeline.querySelectorAll(".pointer").forEach((pointer, index) => {
-      pointer.setAttribute("transform", `translate(${mine ? this.x(selected.at) : -99})`);
-      pointer.lastChild.setAttribute("cy", heights[index]);
-    });
+    this.axis.replaceChildren(...ticks);
   }
 
   zoom(factor) {
     const { from, to } = this.view;
     const middle = selected?.part === this ? selected.at : (from + to) / 2;
     const half = Math.max(((to - from) * factor) / 2, 1);
-    const [first, last] = [middle - half, middle + half];
-    this.view = { from: Math.max(first, this.whole.from), to: Math.min(last, this.whole.to) };
-    this.draw();
+    this.look({ from: middle - half, to: middle + half });
+    filter();
+  }
+
+  /** Show what fits the filters, and say how high the chunks are that are far from what is seen. */
+  refresh() {
+    if (!this.list) return;
+    for (const { row, hidden } of this.events) if (row) row.hidden = hidden;
+    const byLane = Map.groupBy(this.shown, ({ lane }) => lane).set("findings", this.findings);
+    for (const [lane, node] of this.rows) {
+      node.hidden = !isOpen(this.lanes[lane]?.folded);
+      for (const mark of node.querySelectorAll(".mark")) mark.remove();
+      node.lastElementChild.append(...marks(byLane.get(lane) ?? [], this.view));
+    }
+    for (const chunk of this.list.children) {
+      const shown = chunk.querySelectorAll(":not([hidden])[role=option]").length;
+      chunk.hidden = !shown;
+      chunk.style.containIntrinsicHeight = `${shown * LINE}px`;
+    }
+    this.point();
+  }
+
+  /** Show the selected event in the drawing. */
+  point() {
+    const mine = selected?.part === this;
+    this.list.setAttribute("aria-activedescendant", mine ? selected.row.id : "");
+    for (const [lane, node] of this.rows) {
+      node.classList.toggle("selected", mine && lane === selected.lane);
+    }
+    this.pointer.hidden = !mine;
+    this.pointer.style.setProperty("--from", selected?.at);
   }
 
   /** Select the event that is nearest to a click; a drag shows its time alone, in the list too. */
-  pick({ clientX, clientY }) {
-    const { left, top } = this.timeline.lastElementChild.getBoundingClientRect();
+  pick({ clientX, target }) {
+    const { left, width } = this.axis.getBoundingClientRect();
+    const { from, to } = this.view;
+    const scale = (to - from) / width;
+    const [first, last] = [this.pressed, clientX].map((x) => from + (x - left) * scale);
     if (Math.abs(clientX - this.pressed) > DRAG) {
-      const { from, to } = this.view;
-      const scale = (to - from) / (this.width - this.gutter - 12);
-      const at = (x) => from + (x - left - this.gutter) * scale;
-      const ends = [at(this.pressed), at(clientX)].sort((one, other) => one - other);
-      this.view = this.span = { from: Math.max(ends[0], from), to: Math.min(ends[1], to) };
+      this.look({ from: Math.min(first, last), to: Math.max(first, last) });
       filter();
       return;
     }
-    const lane = this.order[Math.floor((clientY - top) / this.height)];
+    const [lane] = [...this.rows].find(([, node]) => node.contains(target)) ?? [];
     const distance = (event) =>
-      Math.abs(this.x(event.at) - clientX + left) + (event.lane === lane ? 0 : 40);
+      Math.abs(event.at - last) + (event.lane === lane ? 0 : ASIDE * scale);
     select(this.shown.toSorted((one, other) => distance(one) - distance(other))[0]?.id);
   }
 
@@ -531,10 +418,8 @@ class Part {
     const here = this.listed.indexOf(selected?.question ?? selected);
     const place = here + (MOVES[key.key] ?? Number.NaN);
     if (!Number.isNaN(place)) select(this.listed[Math.min(Math.max(place, 0), last)]?.id);
-    else if (key.key === "Enter") {
-      origin = key.currentTarget;
-      details.focus();
-    } else return;
+    else if (key.key === "Enter") details.focus();
+    else return;
     key.preventDefault();
   }
 }
@@ -554,29 +439,29 @@ function filter() {
   const [kind, who, severity] = [the("kind"), the("who"), the("severity")].map((it) => it.value);
   let all = 0;
   for (const part of parts) {
-    const { from, to } = part.span ?? part.whole;
+    const { from, to } = part.view;
     for (const event of part.events) {
       const { at, text, body, where, folded, stanzas = [] } = event;
       event.hidden =
         (kind !== "" && event.kind !== kind) ||
         (severity !== "" && event.severity !== severity) ||
         (who !== "" && part.lanes[event.lane]?.name !== who.slice(1)) ||
-        (part.span && (at < from || at > to)) ||
+        at < from ||
+        at > to ||
         (words === ""
-          ? folded !== undefined && !unfolded.has(folded)
+          ? !isOpen(folded)
           : !`${text}\n${body}\n${where}\n${stanzas}`.toLowerCase().includes(words));
     }
     for (const { answer, question, ...event } of part.events) {
       const other = events.get(answer) ?? question;
       if (other && !other.hidden) events.get(event.id).hidden = false;
     }
-    for (const event of part.events) if (event.row) event.row.hidden = event.hidden;
     part.shown = part.events.filter((event) => !event.hidden);
     part.listed = part.shown.filter(({ question }) => !question);
     const well = part.kind === "connection" && part.stages.every(({ ok }) => ok);
-    part.node.hidden = well && !part.shown.length && !unfolded.has("connecting");
+    part.node.hidden = well && !part.shown.length && !isOpen("connecting");
     if (words !== "" && part.shown.length) part.fill();
-    part.measure();
+    part.refresh();
     const counted = part.node.querySelector(".count");
     counted.textContent = count(part.shown.length, part.events.length);
     all += part.shown.length;
@@ -585,7 +470,6 @@ function filter() {
   const { length } = troubles();
   the("next").textContent = length === 1 ? "1 trouble: show" : `${length} troubles: next`;
   the("next").hidden = !length;
-  redraw();
 }
 
 /** What went wrong, in the order of the page. */
@@ -594,10 +478,6 @@ function troubles() {
   const bad = ({ id, severity, answered }) =>
     ["error", "warning"].includes(severity) || answered === false || found.has(id);
   return parts.flatMap((part) => part.listed.filter(bad));
-}
-
-function redraw() {
-  for (const part of parts) part.draw();
 }
 
 function describe(event) {
@@ -640,37 +520,28 @@ function select(id) {
   const before = selected;
   selected = event;
   const { part } = event;
-  if (event.hidden && event.folded) unfold(event.folded, true);
+  if (event.hidden && !isOpen(event.folded)) {
+    the(event.folded).checked = true;
+    filter();
+  }
   part.fill();
   before?.row.setAttribute("aria-selected", "false");
   before?.part.point();
   event.row.setAttribute("aria-selected", "true");
+  if (event.at < part.view.from || event.at > part.view.to) part.zoom(1);
+  part.point();
   const { list } = part;
   const [place, box] = [event.row, list].map((node) => node.getBoundingClientRect());
   if (!before || place.top < box.top || place.bottom > box.bottom)
     list.scrollTop += place.top - box.top - 2 * LINE;
-  if (event.at < part.view.from || event.at > part.view.to) part.zoom(1);
   details.replaceChildren(describe(event));
   details.scrollTop = 0;
-  if (details.classList.contains("open")) part.point();
-  else {
-    details.classList.add("open");
-    redraw();
-  }
+  details.classList.add("open");
 }
 
 function back() {
   details.classList.remove("open");
-  redraw();
-  (origin ?? selected.part.list).focus();
-}
-
-/** Show or fold away what has been folded under a name. */
-function unfold(name, open) {
-  if (open) unfolded.add(name);
-  else unfolded.delete(name);
-  the(name).checked = open;
-  filter();
+  selected.part.list.focus();
 }
 
 /** Go to the event or the part that an address names. */
@@ -683,13 +554,9 @@ function follow(hash) {
 
 /** The event that says most about what went wrong, or else what happened last. */
 function worst() {
-  const every = [...parts.flatMap((part) => part.findings), ...events.values()];
-  const errors = every.filter(({ severity, id, event }) => severity === "error" && (id ?? event));
-  const open = every.find(({ answered, event }) => answered === false || event);
-  const first =
-    headline ?? errors[0] ?? open ?? every.find(({ severity, id }) => severity === "warning" && id);
-  const listed = parts.flatMap((part) => part.listed.slice(-1));
-  return first?.event ?? first?.id ?? listed[0]?.id;
+  const bad = troubles();
+  const first = bad.find(({ severity }) => severity === "error") ?? bad[0];
+  return headline?.event ?? (first ?? parts.flatMap(({ listed }) => listed.slice(-1))[0])?.id;
 }
 
 const words = retimed(page.verdict ?? "");
@@ -709,12 +576,9 @@ the("who").append(...[...names].map((name) => html("option", { value: `=${name}`
 for (const [name, words] of Object.entries(FOLDS)) {
   const many = [...events.values()].filter(({ folded }) => folded === name).length;
   const box = html("input", { type: "checkbox", id: name });
-  box.addEventListener("change", () => unfold(name, box.checked));
-  const steps =
-    name === "connecting" &&
-    parts.some((part) => part.stages.some((it) => it.ok && part.passes(it)));
-  if (many || steps)
-    the("folds").append(html("label", {}, box, ` ${words}${many ? ` (${many})` : ""}`));
+  const passed = name === "connecting" && parts.some(({ stages }) => stages.some(isPassed));
+  const hidden = many || passed ? {} : { hidden: "" };
+  the("folds").append(html("label", hidden, box, ` ${words}${many ? ` (${many})` : ""}`));
 }
 the("filters").addEventListener("input", filter);
 the("words").addEventListener("keydown", ({ key }) => {
@@ -736,5 +600,3 @@ addEventListener("keydown", ({ key }) => {
   if (key === "Escape" && details.classList.contains("open")) back();
 });
 document.addEventListener("click", ({ target }) => follow(target.closest("a")?.hash ?? ""));
-matchMedia("print").addEventListener("change", redraw);
-addEventListener("resize", redraw);

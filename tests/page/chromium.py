@@ -25,8 +25,9 @@ FLAGS = (
 SETTLED = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
 """Waits until what was changed is on the screen."""
 
-OVERLAPS = """[...document.querySelectorAll('svg')].flatMap(svg => {
-        const boxes = [...svg.querySelectorAll('text')].filter(it => it.firstChild?.data)
+OVERLAPS = """[...document.querySelectorAll('.drawing')].flatMap(drawing => {
+        const boxes = [...drawing.querySelectorAll('span:not(.mark)')]
+            .filter(it => it.firstChild?.data && it.checkVisibility())
             .map(it => ({it, box: it.getBoundingClientRect()}))
         return boxes.flatMap((one, index) => boxes.slice(index + 1, index + 40).filter(other =>
             one.box.left < other.box.right - 1 && other.box.left < one.box.right - 1 &&
