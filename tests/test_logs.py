@@ -12,7 +12,7 @@ import pytest
 from bridge.logs import PIPE_BUF, TIMED, FileHandler, StderrHandler, open_log
 from bridge.text import iso
 
-PATIENCE = 10.0
+PATIENCE = 30.0
 """Seconds after which a test that waits has failed."""
 
 

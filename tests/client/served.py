@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 from bridge.client.process import ServerProcess
 
-SECONDS = 20.0
+SECONDS = 60.0
 """Limit for all that a test does with one."""
 
 

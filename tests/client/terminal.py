@@ -18,7 +18,7 @@ from tests.e2e.bridge_process import COMMAND
 from tests.views.screen import Screen
 
 GREETING = 'Connected! Type a message or "help" for commands.'
-SECONDS = 30.0
+SECONDS = 60.0
 """Limit for one whole run; the greeting waits 10 s for the room at most."""
 ENOUGH = 1 << 16
 COLUMNS = 100

@@ -14,7 +14,7 @@ from tests.docs.pages import PAGES, blocks, section
 from tests.servers.server import XmppServer, write_settings
 from tests.servers.witness import Witness
 
-SECONDS = 30.0
+SECONDS = 60.0
 """Limit for a command to end."""
 CODEX, LEFT, LOOP = (one.text for one in blocks(PAGES["docs/waking.md"], "sh"))
 (WORDS,) = blocks(section("docs/waking.md", "## Claude Code"), "text")

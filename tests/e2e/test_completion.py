@@ -17,7 +17,7 @@ import pytest
 from tests.e2e.bridge_process import COMMAND, NOWHERE, run_in
 from tests.support.prerequisites import do_without
 
-SECONDS = 30.0
+SECONDS = 60.0
 STARTS = {
     "bash": ["bash", "--norc", "--noprofile", "-i"],
     "zsh": ["zsh", "-f", "-i"],

@@ -26,7 +26,7 @@ from tests.e2e.watching import Watching
 from tests.store.damaged import damage
 from tests.store.shelf import ACCOUNT, ROOM, Shelf
 
-SECONDS = 30.0
+SECONDS = 60.0
 OWN = Observer(ACCOUNT, "McpDebug", "own")
 SETTINGS = {
     "TZ": "UTC",

@@ -17,7 +17,7 @@ from tests.servers.process import ServerProcess
 from tests.servers.server import XmppServer, write_settings
 from tests.support.prerequisites import do_without, npm_packages
 
-SECONDS = 25
+SECONDS = 60
 BOT = (sys.executable, str(Path(__file__).parent.parent / "tap" / "room_bot.py"))
 SHOW = (sys.executable, "-c", "import json, os; print(json.dumps(dict(os.environ)))")
 

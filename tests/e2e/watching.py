@@ -15,7 +15,7 @@ from typing import Self
 
 from tests.e2e.bridge_process import COMMAND, run_in
 
-SECONDS = 20.0
+SECONDS = 60.0
 """Limit for whatever a test waits for."""
 
 ENOUGH = 1 << 16

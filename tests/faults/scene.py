@@ -2,10 +2,9 @@
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Literal
 
 import pytest
@@ -37,16 +36,16 @@ from tests.servers.process import ServerProcess
 from tests.servers.server import XmppServer
 from tests.servers.witness import Witness
 
-SECONDS = 15.0
+SECONDS = 60.0
 """Limit for whatever a test waits for; most of it takes less than two."""
 
 NICKNAME = "McpDebug"
 
 HASTY = Timing(
     ping_interval=0.4,
-    ping_deadline=1.2,
+    ping_deadline=2.5,
     idle_before_ping=0.6,
-    max_unconfirmed=2.0,
+    max_unconfirmed=4.0,
     check_interval=0.1,
 )
 """The promises made short; a healthy server on a busy machine still answers in time."""
@@ -54,8 +53,8 @@ HASTY = Timing(
 CALM = Timing(ping_interval=60.0, idle_before_ping=60.0)
 """Nothing is asked while a test lasts."""
 
-DEADLINES = dict.fromkeys(Stage, 1.0) | {Stage.SASL: 1.5, Stage.JOIN: 2.0}
-"""Long enough for a healthy server on a busy machine, short enough for a silent one."""
+SILENT_SECONDS = 1.0
+"""The deadline of a stage in which the server is silent; the others have the bridge's own."""
 
 
 ON_PROSODY = pytest.mark.parametrize("server_process", ["prosody"], indirect=True)
@@ -85,6 +84,11 @@ class Eyes:
 
     def status(self) -> RoomStatus:
         return self.participant.status() if self.room is None else self.membership.status()
+
+    def try_again(self) -> None:
+        """Let the participant connect now, and not after its pause."""
+        assert self.participant.settings is not None
+        self.participant.begin_anew(self.participant.settings)
 
     async def see(
         self, satisfied: Callable[[Event], object], what: str = "it", seconds: float = SECONDS
@@ -174,14 +178,11 @@ class Eyes:
 async def at_work(
     participant: Participant,
     first_pause: float = SOON_SECONDS,
-    deadlines: Mapping[Stage, float] = MappingProxyType({}),
 ) -> AsyncIterator[Eyes]:
     """A participant at work, seen from its first event on; it comes back after this pause."""
     eyes = Eyes(participant)
     eyes.rooms = [Eyes(participant, one.name) for one in participant.memberships]
     shortened = pytest.MonkeyPatch()
-    for stage, seconds in deadlines.items():
-        shortened.setitem(connection.DEADLINES, stage, seconds)
     shortened.setattr(backoff, "FIRST_SECONDS", first_pause)
     running = asyncio.create_task(participant.run())
     try:
@@ -208,10 +209,10 @@ class Scene:
     """How the participant reaches the server: through the relay."""
 
     timing: Timing = CALM
-    deadlines: Mapping[Stage, float] = field(default_factory=dict)
-    """Of the participants to come, where they are others than the bridge's."""
+    shortened: pytest.MonkeyPatch = field(default_factory=pytest.MonkeyPatch)
+    """The deadlines that are shorter than the bridge's."""
     first_pause: float = SOON_SECONDS
-    """Before they come back for the first time."""
+    """Before the participants to come come back for the first time."""
 
     @property
     def server(self) -> XmppServer:
@@ -221,6 +222,15 @@ class Scene:
     def room(self) -> str:
         """The bare JID of the default room, which nobody has been in before."""
         return self.settings.room
+
+    def await_silence(self, stage: Stage) -> None:
+        """Shorten the deadline of a stage, until the network is healed."""
+        self.shortened.setitem(connection.DEADLINES, stage, SILENT_SECONDS)
+
+    async def heal(self) -> None:
+        """Let the network be good again, and the deadlines long enough for a busy machine."""
+        self.shortened.undo()
+        await self.relay.heal()
 
     def set(self, **changes: object) -> None:
         """Change the settings of the participant to come."""
@@ -233,7 +243,7 @@ class Scene:
     @asynccontextmanager
     async def participant(self, settings: Settings | None = None) -> AsyncIterator[Eyes]:
         participant = Participant(settings or self.settings, timing=self.timing)
-        async with at_work(participant, self.first_pause, self.deadlines) as eyes:
+        async with at_work(participant, self.first_pause) as eyes:
             yield eyes
 
 
@@ -269,7 +279,11 @@ async def scene(
             service=Service(scheme, "127.0.0.1", relay.port),
             tls_ca_file=server.ca_file,
         )
-        yield Scene(process, relay, settings)
+        stage = Scene(process, relay, settings)
+        try:
+            yield stage
+        finally:
+            stage.shortened.undo()
 
 
 def told(messages: list[MessageReceived], *bodies: str) -> list[tuple[str, Source]]:

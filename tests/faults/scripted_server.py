@@ -21,7 +21,7 @@ DOMAIN = "localhost"
 ROOM = "room@conference.localhost"
 USERNAME, PASSWORD = "bot", "bot-passes-4711"
 NICKNAME = "McpDebug"
-STEP_SECONDS = 20.0
+STEP_SECONDS = 60.0
 """Limit for what the client is to send next."""
 
 STREAMS = "http://etherx.jabber.org/streams"

@@ -14,7 +14,17 @@ from bridge.xmpp.model.faults import BouncedError, NotReflectedError
 from bridge.xmpp.model.formatting import format_event
 from bridge.xmpp.muc.joining import suffixed
 from tests.faults.relay import Treatment, Way
-from tests.faults.scene import HASTY, NICKNAME, ON_PROSODY, Eyes, Scene, configure, scene, told
+from tests.faults.scene import (
+    HASTY,
+    NICKNAME,
+    ON_PROSODY,
+    SECONDS,
+    Eyes,
+    Scene,
+    configure,
+    scene,
+    told,
+)
 from tests.servers.certificates import Authority
 from tests.servers.process import ServerProcess
 
@@ -52,7 +62,7 @@ async def test_a_server_that_comes_back_finds_the_participant_in_the_room_again(
         assert fault.condition in {"connection-reset", "system-shutdown", "recipient-unavailable"}
         assert "by itself" in fault.hint
         with pytest.raises(NotInRoomError):
-            await eyes.membership.say("from outside", 5)
+            await eyes.membership.say("from outside", 30)
         while fault.condition != "connection-refused":  # the room may drop us before the server
             fault, changed, _ = await eyes.fault()
         assert changed.phase is Phase.WAITING
@@ -60,15 +70,16 @@ async def test_a_server_that_comes_back_finds_the_participant_in_the_room_again(
         await asyncio.to_thread(stage.process.start)
         await eyes.joined()
         async with stage.witness() as wilma:
-            await eyes.membership.say("after", 5)
+            await eyes.membership.say("after", 30)
             await wilma.heard("after")
     assert "from outside" not in eyes.sent()
 
 
 async def test_a_session_that_was_cut_is_taken_up_again_and_nothing_is_missed(stage: Scene) -> None:
+    stage.first_pause = SECONDS
     async with stage.witness() as wilma, stage.participant() as eyes:
         await eyes.joined()
-        await eyes.membership.say("before", 5)
+        await eyes.membership.say("before", 30)
         stage.relay.refuse()
         for _ in range(3):  # the attempts that meet nobody do not forget it
             await eyes.fault()
@@ -76,6 +87,7 @@ async def test_a_session_that_was_cut_is_taken_up_again_and_nothing_is_missed(st
             wilma.say(f"meanwhile {number}")
         await wilma.heard("meanwhile 29")
         await stage.relay.heal()
+        eyes.try_again()
         await eyes.joined()
         await eyes.hears("meanwhile 29")
         assert eyes.resumed() == [False, True]
@@ -99,9 +111,10 @@ async def test_what_was_missed_is_filled_in_once_in_order_and_with_its_time(
             _without_stream_management(stage)
 
     without()
+    stage.first_pause = SECONDS
     async with stage.witness() as wilma, stage.participant() as eyes:
         await eyes.joined()
-        await eyes.membership.say("before", 5)
+        await eyes.membership.say("before", 30)
         stage.relay.refuse()
         await eyes.fault()
         for number in range(30):  # more than the room's own history holds
@@ -109,8 +122,9 @@ async def test_what_was_missed_is_filled_in_once_in_order_and_with_its_time(
         await wilma.heard("meanwhile 29")
         await stage.relay.heal()
         without()
+        eyes.try_again()
         await eyes.joined()
-        await eyes.membership.say("after", 5)
+        await eyes.membership.say("after", 30)
         await eyes.until(lambda _: len(eyes.messages()) >= 32 or eyes.gaps())
         assert (b"previd=" in stage.relay.passed[Way.TO_SERVER]) is known
         assert eyes.resumed() == [False, False]
@@ -140,7 +154,7 @@ async def test_what_a_room_whose_archive_is_off_does_not_tell_is_a_gap(
             await turn_off()
         eyes = await coming.enter_async_context(stage.participant())
         await eyes.joined()
-        await eyes.membership.say("before", 5)
+        await eyes.membership.say("before", 30)
         stage.relay.refuse()
         await eyes.fault()
         if not since_before:
@@ -160,7 +174,7 @@ async def test_a_slow_network_is_no_fault(stage: Scene) -> None:
     async with stage.witness() as wilma, stage.participant() as eyes:
         await eyes.joined()
         stage.relay.delay(0.2)
-        assert (await eyes.membership.say("slowly", 5)).round_trip_seconds >= 0.4
+        assert (await eyes.membership.say("slowly", 30)).round_trip_seconds >= 0.4
         stage.relay.treat(Treatment.STALL, Way.TO_CLIENT)
         for number in range(3):
             wilma.say(str(number))
@@ -190,7 +204,7 @@ async def test_a_send_in_flight_when_the_connection_is_cut_is_not_known_and_not_
         assert unknown.value.fault.condition == "connection-reset"
         await stage.relay.heal()
         await eyes.joined()
-        await eyes.membership.say("after", 5)
+        await eyes.membership.say("after", 30)
         await wilma.heard("after")
         with pytest.raises(TimeoutError):
             await wilma.heard("in flight", 0)
@@ -205,7 +219,7 @@ async def test_what_the_room_returns_fails_the_send_that_it_belongs_to(stage: Sc
         await configure(wilma, moderatedroom="1")
         await wilma.muc.set_role(stage.room, NICKNAME, "visitor")
         results = await asyncio.gather(
-            *(eyes.membership.say(body, 5) for body in ("one", "two")), return_exceptions=True
+            *(eyes.membership.say(body, 30) for body in ("one", "two")), return_exceptions=True
         )
         returned = [one.fault for one in results if isinstance(one, BouncedError)]
         assert [one.condition for one in returned] == ["forbidden", "forbidden"]
@@ -213,7 +227,7 @@ async def test_what_the_room_returns_fails_the_send_that_it_belongs_to(stage: Sc
         sent = [one.event for one in eyes.records if isinstance(one.event, MessageSent)]
         assert [one.id for one in failed] == [one.id for one in sent]
         await wilma.muc.set_role(stage.room, NICKNAME, "participant")
-        await eyes.membership.say("three", 5)
+        await eyes.membership.say("three", 30)
         await wilma.heard("three")
         assert eyes.status().connected
 
@@ -258,7 +272,7 @@ async def test_two_bridges_under_one_account_hear_each_other_and_neither_flaps(
         for eyes in pair:
             await eyes.joined()
         for number, (speaker, listener) in enumerate((pair, pair[::-1])):
-            await speaker.participant.memberships[0].say(f"word {number}", 5)
+            await speaker.participant.memberships[0].say(f"word {number}", 30)
             heard = await listener.hears(f"word {number}")
             assert not heard.own
             await wilma.heard(f"word {number}")

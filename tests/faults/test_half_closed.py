@@ -36,7 +36,7 @@ async def test_whoever_hangs_up_with_much_unread_is_left_as_soon_as_something_is
         async with asyncio.timeout(SECONDS):
             await cannot_send(eyes)
         await eyes.joined()
-        await eyes.membership.say("somebody hears it", 5)
+        await eyes.membership.say("somebody hears it", 30)
 
 
 async def cannot_send(eyes: Eyes) -> None:

@@ -18,7 +18,7 @@ from tests.faults.scripted_server import HONEST, ROOM, ScriptedServer, Wire, loc
 from tests.xmpp.played_archive import archive_of, find, said
 
 MAM = "urn:xmpp:mam:2"
-SECONDS = 20.0
+SECONDS = 60.0
 
 Answer = Callable[[Wire, Element, str], None]
 """What the server does with a query: the IQ, and the id of the query."""

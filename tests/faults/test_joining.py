@@ -64,7 +64,7 @@ async def test_under_another_nickname_we_are_not_who_has_the_one_that_we_asked_f
         assert eyes.status().nickname == "Guest 7"
         assert [one.nickname for one in eyes.status().occupants if one.own] == ["Guest 7"]
         assert not any(one.own for one in eyes.messages())
-        assert (await eyes.membership.say("hello", 5)).message.sender == "Guest 7"
+        assert (await eyes.membership.say("hello", 30)).message.sender == "Guest 7"
         assert len(server.wires) == 1
 
 

@@ -243,7 +243,7 @@ async def test_a_connection_that_is_lost_after_a_stanza_over_the_limit_is_told_w
     async with ScriptedServer(script) as server, participant_at(server) as eyes:
         await eyes.joined()
         with pytest.raises(NotReflectedError):
-            await eyes.membership.say("x" * 20_000, 5)
+            await eyes.membership.say("x" * 20_000, 30)
         fault, _, _ = await eyes.fault()
         assert fault.condition == "connection-reset"
         told = "takes 10,000 bytes a stanza, and was sent one of 20," in fault.message

@@ -13,11 +13,20 @@ from bridge.xmpp.errors import NotInRoomError
 from bridge.xmpp.model import backoff
 from bridge.xmpp.model.backoff import FIRST_SECONDS
 from bridge.xmpp.model.events import Phase
+from bridge.xmpp.model.faults import Stage
 from bridge.xmpp.queries.keepalive import Timing
 from tests.faults import deeds
 from tests.faults.deeds import Guest, Play
 from tests.faults.relay import Relay, Treatment, Way
-from tests.faults.scene import CALM, DEADLINES, HASTY, NICKNAME, Scene, configure, scene, told
+from tests.faults.scene import (
+    CALM,
+    HASTY,
+    NICKNAME,
+    Scene,
+    configure,
+    scene,
+    told,
+)
 from tests.servers.certificates import Authority
 from tests.servers.process import ServerProcess
 from tests.servers.server import Account
@@ -32,7 +41,7 @@ holds."""
 UNLUCKY = 1
 """The room, of three, that meets its fate."""
 
-SLOW = Timing(ping_interval=3.0, idle_before_ping=60.0, check_interval=0.1, ping_deadline=0.5)
+SLOW = Timing(ping_interval=4.0, idle_before_ping=60.0, check_interval=0.1, ping_deadline=2.5)
 """The server is asked only after a room did not answer to a join."""
 
 
@@ -97,19 +106,21 @@ async def _corrupt_to_client(play: Play) -> None:
     play.wilma.say("this will be garbled")
 
 
-def _from(way: Way, moment: int | bytes, treatment: Treatment = Treatment.SWALLOW) -> Deed:
-    """The network is bad, as a rule a black hole, from a moment of the first attempt on."""
+def _from(way: Way, moment: int | bytes, silent: Stage | None = None) -> Deed:
+    """From a moment of the first attempt on, the network is a black hole, or else garbles."""
 
     async def before(play: Play) -> None:
         relay = play.scene.relay
-        play.scene.deadlines = DEADLINES
+        if silent is not None:
+            play.scene.await_silence(silent)
+        treatment = Treatment.CORRUPT if silent is None else Treatment.SWALLOW
         relay.once(way, moment, lambda: relay.treat(treatment))
 
     return before
 
 
 async def _heal(play: Play) -> None:
-    await play.scene.relay.heal()
+    await play.scene.heal()
 
 
 # Then the people.
@@ -187,7 +198,7 @@ async def _drop(play: Play) -> None:
     gone = b"<recipient-unavailable xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/>"
     error = b"<error type='cancel'>" + gone + b"</error>"
     relay.forge(Way.TO_SERVER, b"<body>bounce</body>", error)
-    saying = asyncio.create_task(play.us.membership.say("bounce", 5))
+    saying = asyncio.create_task(play.us.membership.say("bounce", 30))
     await play.wilma.left(NICKNAME)
     relay.forge(Way.TO_SERVER, b'type="error"', b'type="groupchat"')
     await asyncio.wait((saying,))
@@ -224,16 +235,18 @@ _fate = partial(Row, room=UNLUCKY, way="open", on_both=True)
 """What becomes of one room is the affair of that room."""
 
 
-def _silence(step: str, before: Deed, way: Literal["starttls", "direct", "open"]) -> Row:
-    """A black hole in one step of connecting, which the message names."""
-    what = (WAITING, "connection-timeout", "XMPP_SERVICE", f"the step {step}")
-    return Row(*what, before=before, mend=_heal, way=way)
+def _silence(
+    stage: Stage, way: Way, moment: int | bytes, by: Literal["starttls", "direct", "open"]
+) -> Row:
+    """A black hole in one stage of connecting, which the message names."""
+    what = (WAITING, "connection-timeout", "XMPP_SERVICE", f"the step {stage.value}")
+    return Row(*what, before=_from(way, moment, stage), mend=_heal, way=by)
 
 
 TO_SERVER, TO_CLIENT = Way
 PROCEED = b"<proceed[^>]*>"
-GARBLED = _from(TO_CLIENT, PROCEED, Treatment.CORRUPT)
-NO_ANSWER = _from(TO_SERVER, b"<presence[^>]*>")
+GARBLED = _from(TO_CLIENT, PROCEED)
+NO_ANSWER = _from(TO_SERVER, b"<presence[^>]*>", Stage.JOIN)
 
 ROWS = {
     "the connection is cut": _lost(do=_network(Relay.cut)),
@@ -244,11 +257,11 @@ ROWS = {
     "a black hole towards us": _hole(do=_swallow(TO_CLIENT)),
     "garbled bytes": Row(WAITING, "tls-failed", "garbles", do=_corrupt_to_client, mend=_heal),
     "a garbled handshake": Row(WAITING, "tls-handshake-failed", "TLS", before=GARBLED, mend=_heal),
-    "silence before TLS": _silence("tls", _from(TO_SERVER, 0), "starttls"),
-    "silence in the TLS handshake": _silence("tls", _from(TO_CLIENT, PROCEED), "starttls"),
-    "silence in its middle": _silence("tls", _from(TO_CLIENT, 100), "direct"),
-    "silence at SASL": _silence("sasl", _from(TO_SERVER, b"<auth[^>]*>"), "open"),
-    "silence at binding": _silence("bind", _from(TO_SERVER, b"<bind[^>]*>"), "open"),
+    "silence before TLS": _silence(Stage.TLS, TO_SERVER, 0, "starttls"),
+    "silence in the TLS handshake": _silence(Stage.TLS, TO_CLIENT, PROCEED, "starttls"),
+    "silence in its middle": _silence(Stage.TLS, TO_CLIENT, 100, "direct"),
+    "silence at SASL": _silence(Stage.SASL, TO_SERVER, b"<auth[^>]*>", "open"),
+    "silence at binding": _silence(Stage.BIND, TO_SERVER, b"<bind[^>]*>", "open"),
     "silence at joining": Row(
         *(WAITING, "remote-server-timeout", "MUC_ROOM"),
         before=NO_ANSWER,
@@ -345,7 +358,7 @@ async def test_every_fault_ends_in_the_room_or_in_the_truth(
             await us.joined()
         if row.do is not None:
             await play.us.joined()
-            await play.us.membership.say("before", 5)
+            await play.us.membership.say("before", 30)
             await play.wilma.heard("before")
             await row.do(play)
         await _expect_the_fault(row, play)
@@ -382,14 +395,14 @@ async def _expect_the_fault(row: Row, play: Play) -> None:
         assert status.next_attempt_at is not None
         assert status.next_attempt_at >= record.at
     with pytest.raises(NotInRoomError):
-        await play.us.membership.say("from outside", 5)
+        await play.us.membership.say("from outside", 30)
 
 
 async def _expect_the_others_unharmed(play: Play) -> None:
     for us, guest in play.others:
         status = us.status()
         assert (status.phase, status.last_error) == (Phase.JOINED, None)
-        await us.membership.say("still here", 5)
+        await us.membership.say("still here", 30)
         await guest.witness.heard("still here")
         assert (guest.joins, guest.leaves) == (1, 0)
 
@@ -404,7 +417,7 @@ async def _expect_it_back(row: Row, play: Play) -> None:
         if row.room is not None:  # a user tries again
             play.eyes.participant.begin_anew(play.scene.settings)
     await us.joined()
-    await us.membership.say("after", 5)
+    await us.membership.say("after", 30)
     await wilma.heard("after")
     with pytest.raises(TimeoutError):
         await wilma.heard("after", 0)

@@ -179,7 +179,7 @@ async def test_the_history_and_the_archive_are_caught_up_with(stage: Scene) -> N
         if await archive.exists():
             told = [event async for event in archive.since("2026-01-01T00:00:00Z")]
             assert any(isinstance(one, MessageReceived) for one in told)
-        await eyes.membership.say("still there", 5)
+        await eyes.membership.say("still there", 30)
         assert connections(eyes) == 2
         assert not eyes.gaps()
 

@@ -29,7 +29,7 @@ from tests.faults.scripted_server import (
 )
 from tests.faults.test_odd_stanzas import direct
 
-SECONDS = 10.0
+SECONDS = 30.0
 STABLE = "http://jabber.org/protocol/muc#stable_id"
 OLD = "2026-01-15T18:21:58.000Z"
 FUTURE = "2999-01-01T00:00:00.000Z"

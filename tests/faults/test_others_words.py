@@ -63,7 +63,7 @@ async def test_ids_in_private_messages_hide_nothing_that_the_archive_tells(stage
             archive = RoomArchive(other.participant.connection, stage.room, "")
             if not await archive.exists():
                 pytest.skip("this server archives nothing")
-            said = await other.membership.say("what we missed", 5)
+            said = await other.membership.say("what we missed", 30)
             await eyes.hears("what we missed")
             assert said.message.stanza_id
         async with Writer(stage, "Eve") as eve:
@@ -109,7 +109,7 @@ async def test_no_claim_of_an_occupant_counts_as_the_rooms(stage: Scene) -> None
         assert not [one for one in told if isinstance(one, AffiliationChanged | RoomDestroyed)]
         assert not [one for one in told if isinstance(one, RoomConfigured) and 104 in one.codes]
         assert not [one for one in told if isinstance(one, OccupantLeft) and one.self_]
-        await eyes.membership.say("still there", 5)
+        await eyes.membership.say("still there", 30)
 
 
 BLANKS = "<o/>" * 40

@@ -126,10 +126,10 @@ async def test_an_error_of_one_room_is_none_of_another() -> None:
         lobby, far, logs = eyes.rooms
         for one in eyes.rooms:
             await one.joined()
-        await lobby.membership.say("hello", 5)
-        await far.membership.say("hello", 5)
+        await lobby.membership.say("hello", 30)
+        await far.membership.say("hello", 30)
         with pytest.raises(BouncedError):
-            await logs.membership.say("hello", 5)
+            await logs.membership.say("hello", 30)
         failed = [one.room for one in eyes.records if isinstance(one.event, SendFailed)]
         assert failed == [LOGS] * 3
         # What it said is that we are not in it, so it is asked, and it alone.

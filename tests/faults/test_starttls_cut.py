@@ -19,7 +19,7 @@ from tests.faults.scripted_server import (
 )
 from tests.servers.certificates import Authority, Certificate
 
-SECONDS = 8.0
+SECONDS = 30.0
 """Limit for each: below the deadline of the stage, which is no way to notice an end."""
 
 

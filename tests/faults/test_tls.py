@@ -116,7 +116,7 @@ async def test_what_is_slipped_in_before_the_handshake_is_forgotten(
     async with ScriptedServer(script, certificate=certificate) as server:
         async with participant_at(server, trusted=authority.ca_file) as eyes:
             await eyes.joined()
-            await eyes.membership.say("hello", 5)
+            await eyes.membership.say("hello", 30)
             status = eyes.status()
             assert status.tls is not None
             assert (status.tls.version, status.tls.verified) == ("TLSv1.3", True)

@@ -31,7 +31,7 @@ from tests.faults.test_hostile_archive import MAM, asking, fin, result
 from tests.xmpp.played_archive import archive_of
 from tests.xmpp.played_archive import said as texts
 
-SECONDS = 15.0
+SECONDS = 60.0
 OURS = f"{USERNAME}@{DOMAIN}"
 FAR = "other@conference.localhost"
 """A room we never joined."""

@@ -21,7 +21,7 @@ MODES = {"auto": "2026-07-28", "legacy": "2025-11-25", "2026-07-28": "2026-07-28
 """How the client may connect, and the revision that comes of it."""
 EVERYTHING = str(Path(__file__).parent / "everything.py")
 MESSAGES = "bridge://room/messages"
-PATIENCE_SECONDS = 20.0
+PATIENCE_SECONDS = 60.0
 """Limit for what the SDK itself would wait for without end."""
 
 

@@ -29,7 +29,7 @@ from tests.llm.model_service import (
 from tests.servers.certificates import Authority
 
 PROMPT = ModelPrompt("Be brief.", "Say hello, ü\ud800.")
-PATIENCE = 10.0
+PATIENCE = 30.0
 """Seconds after which a test that waits has failed."""
 
 

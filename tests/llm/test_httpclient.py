@@ -24,7 +24,7 @@ from tests.llm.model_service import (
     silent,
 )
 
-PATIENCE = 10.0
+PATIENCE = 30.0
 """Seconds after which a test that waits has failed."""
 
 

@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-PATIENCE = 10.0
+PATIENCE = 30.0
 """Seconds after which a test that waits has failed."""
 
 

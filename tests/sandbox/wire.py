@@ -11,7 +11,7 @@ from typing import Self
 from bridge.sandbox.server import ACCOUNT, HOST, Sandbox
 from bridge.wire.scram import ScramClient
 
-LIMIT = 5
+LIMIT = 30
 """Seconds after which something that ought to happen counts as not happening."""
 
 HEADER = (

@@ -26,7 +26,7 @@ OWNER = USER if os.geteuid() == 0 else None
 GROUPS: list[int] | None = [] if OWNER else None
 
 PASSWORD = "of-the-tests-4711"
-START_SECONDS = 30.0
+START_SECONDS = 90.0
 LOOK_EVERY_SECONDS = 0.02
 
 NUMBERS = count(1)

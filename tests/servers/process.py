@@ -16,9 +16,9 @@ from tests.servers.newer import inside, version
 from tests.servers.ports import free_ports
 from tests.servers.server import Account, XmppServer
 
-START_SECONDS = 30.0
+START_SECONDS = 90.0
 """Limit for a start; ejabberd needs up to 3 s on two idle cores, far more on busy ones."""
-STOP_SECONDS = 15.0
+STOP_SECONDS = 60.0
 """Limit for an orderly stop, after which the server is killed."""
 GREETING_SECONDS = 5.0
 """Limit for one answer while we look whether the server is up."""

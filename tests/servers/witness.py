@@ -17,11 +17,11 @@ from tests.servers.server import Account, Transport, XmppServer
 
 Found = TypeVar("Found")
 
-JOIN_SECONDS = 20.0
+JOIN_SECONDS = 60.0
 """Limit for connecting, logging in and joining together."""
-PATIENCE_SECONDS = 10.0
+PATIENCE_SECONDS = 30.0
 """How long a witness waits for what a test expects, unless the test says otherwise."""
-LEAVE_SECONDS = 5.0
+LEAVE_SECONDS = 20.0
 """Limit for the room to confirm that we left."""
 
 

@@ -11,7 +11,7 @@ from tests.store.hall import recorder_in_room, said
 
 PROCESSES = get_context("forkserver")
 PROCESSES.set_forkserver_preload([__name__])
-SECONDS = 30.0
+SECONDS = 60.0
 
 
 class Member:

@@ -18,7 +18,7 @@ from bridge.tap.record import CaptureFile
 from bridge.tap.witness import Witness
 from tests.xmpp.probing import settings as settings_of
 
-SECONDS = 20.0
+SECONDS = 60.0
 """How long anything may take."""
 STREAM = "<stream:stream to='localhost' version='1.0' xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams'>"
 STARTTLS = "<starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>"

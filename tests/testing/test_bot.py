@@ -23,7 +23,7 @@ from bridge.testing.errors import XmppTestError
 from bridge.testing.scenario import Bot
 from bridge.text import visible
 
-SECONDS = 10.0
+SECONDS = 30.0
 SETTINGS = {"XMPP_USERNAME": "robot", "XMPP_PASSWORD": "pencil", "MUC_ROOM": "a@b"}
 
 

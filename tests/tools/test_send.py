@@ -34,7 +34,7 @@ from tests.tools.played import (
     wire,
 )
 
-SECONDS = 10.0
+SECONDS = 30.0
 """Limit for a call that waits for answers."""
 
 

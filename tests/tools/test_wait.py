@@ -37,7 +37,7 @@ from tests.tools.played import (
 
 TOOL = wait.xmpp_wait
 TIMES = 100
-ANSWER_SECONDS = 20.0
+ANSWER_SECONDS = 60.0
 """Limit for what should happen at once."""
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from bridge.views.output import Output
 
-SECONDS = 10.0
+SECONDS = 30.0
 """Limit for what a thread is to do at once."""
 
 PIPE_BYTES = 1 << 16

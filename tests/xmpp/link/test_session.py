@@ -2,7 +2,7 @@ import asyncio
 
 from bridge.xmpp.link import session
 
-LIMIT_SECONDS = 10.0
+LIMIT_SECONDS = 30.0
 
 
 class Server:

@@ -9,7 +9,7 @@ from bridge.wire import names
 from bridge.wire.xmlstream import StanzaTooLongError
 from bridge.xmpp.link.stream import MAX_NEGOTIATION_BYTES, MAX_UNSENT_BYTES, SLICE_BYTES, Stream
 
-SECONDS = 10.0
+SECONDS = 30.0
 HEADER = (
     b"<?xml version='1.0'?><stream:stream xmlns='jabber:client' version='1.0'"
     b" xmlns:stream='http://etherx.jabber.org/streams' from='chat.example'>"

@@ -9,7 +9,7 @@ from bridge.xmpp.link.tls import make_context
 from bridge.xmpp.model.faults import ConnectionFailedError, Place
 from tests.support.racing import put
 
-SECONDS = 10.0
+SECONDS = 30.0
 
 
 @pytest.mark.parametrize("kind", ["FIFO", "directory", "link to nothing", "endless device"])

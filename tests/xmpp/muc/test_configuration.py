@@ -10,7 +10,7 @@ from bridge.xmpp.muc import configuration
 from bridge.xmpp.muc.configuration import MAX_CHARACTERS, MAX_OPTIONS, Options, options_of
 from bridge.xmpp.queries.disco import ROOM_INFO, Description, Field, Identity
 
-LIMIT_SECONDS = 5.0
+LIMIT_SECONDS = 30.0
 CHANGED = frozenset({104})
 
 

@@ -26,7 +26,7 @@ from tests.xmpp.place import PLACE
 from tests.xmpp.played_connection import RESULT, Answer, PlayedConnection, refused
 
 OWN = f"{PLACE.room}/Me"
-SECONDS = 5.0
+SECONDS = 30.0
 SHORT = Timing(idle_before_ping=0.01, max_unconfirmed=0.2, check_interval=0.005, ping_deadline=0.02)
 END = Fault("gone", "It went.", "Wait.")
 OUT = refused("not-acceptable")

@@ -10,7 +10,7 @@ from bridge.xmpp.muc.reflections import Reflections
 
 LATER = (Source.HISTORY, Source.ARCHIVE)
 MINE = MessageReceived("r@muc/Me", "Me", "hello", id="mine", own=True)
-SECONDS = 5.0
+SECONDS = 30.0
 
 
 def claimed(said: Reflections, message: MessageReceived, *, by_text: bool = True) -> bool | str:

@@ -22,7 +22,7 @@ from bridge.xmpp.queries.disco import (
 from tests.xmpp.elements import parsed, trees
 from tests.xmpp.played_connection import Answer, PlayedConnection, refused
 
-SOON = 5.0
+SOON = 30.0
 
 
 INFO = f"<iq type='result'><query xmlns='{DISCO_INFO}'>{{}}</query></iq>"

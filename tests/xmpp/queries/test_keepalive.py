@@ -14,7 +14,7 @@ from tests.faults.scripted_server import HEADER
 from tests.xmpp.place import PLACE
 from tests.xmpp.played_connection import RESULT, Answer, PlayedConnection, refused
 
-SECONDS = 5.0
+SECONDS = 30.0
 SERVER_ONLY = Timing(ping_interval=0.01, ping_deadline=0.02, check_interval=0.005)
 
 
