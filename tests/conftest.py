@@ -28,6 +28,8 @@ from tests.support.prerequisites import do_without
 settings.register_profile(
     "patient", deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow]
 )
+# For what another Python or another version of a library may do otherwise.
+settings.register_profile("few", parent=settings.get_profile("patient"), max_examples=10)
 settings.register_profile("long", parent=settings.get_profile("patient"), max_examples=1_000)
 settings.load_profile("patient")
 
