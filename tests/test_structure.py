@@ -9,7 +9,6 @@ from tests.test_layers import PACKAGE, imports, trees
 
 LATE = {
     "bridge.__main__": "Ctrl-C has its meaning before anything else is imported",
-    "bridge.store.opening": "a database of a team loads psycopg, of the extra `[postgresql]`",
     "bridge.commands.sandbox": "its certificate is made by a library of the extra `[expect]`",
     "bridge.commands.tap": "likewise, of the extra `[tap]`",
     "bridge.testing.server": "the certificate of its sandbox, likewise",

@@ -20,7 +20,8 @@ from bridge.recording.recording import Recording, store_path
 from bridge.registration.launch import own_command
 from bridge.settings.table import Configuration, Settings
 from bridge.store.errors import NotOurStoreError, RefusedStoreError, StoreError
-from bridge.store.opening import Place, Team, open_database, open_file
+from bridge.store.opening import Place, Team, open_file
+from bridge.store.postgresql import PostgresqlDatabase
 from bridge.store.retention import Retention
 from bridge.text import iso, one_line
 from bridge.views.termination import run_until_signal
@@ -121,7 +122,7 @@ def _open_once(place: Place, *, migrating: bool = False) -> None:
     With `migrating`, a team's database of the former version is migrated.
     """
     if isinstance(place, Team):
-        database = open_database(place, writable=True, making=True, migrating=migrating)
+        database = PostgresqlDatabase(place.url, making=True, migrating=migrating)
         with closing(database), database.transaction():
             return
     with closing(open_file(place)) as file, file.transaction():

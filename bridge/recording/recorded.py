@@ -21,11 +21,11 @@ from bridge.store.database import Query, Readable, Recorded, Span, Tenure
 from bridge.store.decision import absence
 from bridge.store.errors import AwayStoreError
 from bridge.store.location import lying_aside
-from bridge.store.opening import Place, Team, open_database, open_file, open_store
+from bridge.store.opening import Place, Team, open_file
 from bridge.store.pairing import Wanted, key_of, same
+from bridge.store.postgresql import PostgresqlDatabase
 from bridge.store.reading import UNKNOWN, Extent, TeamReading
 from bridge.store.sqlite import SqliteDatabase
-from bridge.store.team import TeamDatabase
 from bridge.store.writer import gap
 from bridge.text import seconds_of
 from bridge.xmpp.model.events import decode, encode
@@ -66,7 +66,7 @@ class Reader:
         returns the number in the journal of the first event that is still not in the store.
         """
         self._place, self._account, self._flush = place, account, flush
-        self._kept: list[TeamDatabase] = []
+        self._kept: list[PostgresqlDatabase] = []
         """The connections to a database that wait for the next queries."""
         self.away = ""
         """Why a team's database is not read, but this machine's file alone; empty if it is."""
@@ -119,7 +119,7 @@ class Reader:
 
     def _ask(self, work: Callable[[Readable], Answer], extent: Extent | None) -> Answer:
         if isinstance(self._place, Path):
-            with closing(open_store(self._place, writable=False)) as database:
+            with closing(open_file(self._place, writable=False)) as database:
                 return work(database)
         with ExitStack() as opened:
             file = None
@@ -135,12 +135,12 @@ class Reader:
         file: SqliteDatabase | None,
     ) -> Answer:
         while extent is None or not extent.away:
-            kept: TeamDatabase | None = None
+            kept: PostgresqlDatabase | None = None
             with suppress(IndexError):  # several threads may ask
                 kept = self._kept.pop()
             database = kept
             try:
-                database = database or open_database(team)
+                database = database or PostgresqlDatabase(team.url, writable=False)
                 answer = work(TeamReading(database, file, extent))
             except BaseException as error:  # the connection is unfit even after a cancelled query
                 if database is not None:

@@ -1,28 +1,10 @@
-"""The interface of a store's database, and the values that go in and out. Pure.
+"""The values that go into a store's database and out of it. Pure.
 
 A store keeps events in their exact form (`bridge.xmpp.model.events.encode`), and cursor, time and
 room apart from it.
-
-Every database promises the following, however it is implemented:
-
-*Order.* Each event has an id, and so has each stanza, in a sequence apart. Ids are whole numbers
-above 0. A transaction gives its events ids in the order in which they were added, each higher than
-every id that any process could read before. So a reader who has read everything up to an id can go
-on from there, and misses nothing. No id is given twice, even if its event was deleted; some ids may
-never be given.
-
-*Time.* Every event has two times. `at` is what its observer's wall clock showed, in milliseconds.
-`seen` is by a clock that all observers in the same store share, and that nobody sets. By it, events
-of different observers are compared, and tenures and leases have their times. Neither time gives the
-order.
-
-*Transactions.* A transaction is kept as a whole, or not at all. Writing transactions come one after
-the other: from the beginning of a transaction to its end, no other process changes the data that it
-reads. A process that only reads never waits.
 """
 
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import chain
 from sys import getsizeof
@@ -257,57 +239,3 @@ class Readable(Protocol):
         self, room: str, domain: str, run: str, wanted: Sequence[Wanted]
     ) -> list[list[Alike]]:
         """Return for each wanted event of this run the shared rows of other runs that it may be."""
-
-
-class Database(Readable, Protocol):
-    """An open store. `delete` and `set_ageing` are called inside of `transaction`."""
-
-    warnings: dict[str, str]
-    """What is wrong with the store: a sentence for each kind of trouble."""
-
-    def transaction(self) -> AbstractContextManager[None]:
-        """Open a transaction; it is kept when the block ends, and undone if the block raises.
-
-        Raises `BusyStoreError` if another process writes for too long, or if the caller has to
-        repeat the transaction.
-        """
-
-    def append(self, observer: Observer, happened: Sequence[Happened]) -> object:
-        """Add events, in this order."""
-
-    def append_stanzas(self, observer: Observer, stanzas: Sequence[TracedXml]) -> object:
-        """Add stanzas, in this order."""
-
-    def newest(self) -> int:
-        """Return the highest id that an event has or had; 0 if there was none."""
-
-    def latest(self) -> float:
-        """Return the time of the newest event; minus infinity if there is none."""
-
-    def holdings(self) -> Sequence[Holding]:
-        """Return the holding of each room, of connections, and of stanzas."""
-
-    def size(self) -> int:
-        """Return how many bytes the store takes, without the space that deleted rows left free."""
-
-    def delete(self, holding: Holding, most: Amount, span: tuple[float, float] | None) -> Amount:
-        """Delete events or stanzas, no more than `most`; return how much was deleted.
-
-        The rows that were written first are deleted first. With `span`, a start (inclusive) and an
-        end (exclusive), only rows whose time is within it are deleted, the earliest first.
-        """
-
-    def shrink(self) -> None:
-        """Give some of the space of deleted events back to the system."""
-
-    def checkpoint(self) -> None:
-        """Give the rest of it back, outside of a transaction."""
-
-    def ageing(self) -> Ageing:
-        """Return the last value that `set_ageing` wrote."""
-
-    def set_ageing(self, ageing: Ageing) -> None:
-        """Write `ageing` to the store, for this process and later ones."""
-
-    def close(self) -> None:
-        """Close the store."""

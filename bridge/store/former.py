@@ -1,8 +1,6 @@
 """Shows the rows of a store of the former version, until they are moved into the new tables."""
 
-import sqlite3
-from collections.abc import Iterator
-
+from bridge.store.queries import COLUMNS
 from bridge.store.sqlite_file import SqliteFile
 from bridge.store.tables import FORMER_VERSION, TABLES, VERSION
 
@@ -25,14 +23,17 @@ _BEGIN = (
     ),
     f"INSERT INTO tenures (place, run, since, until, since_at, until_at, ended) {_TENURES}",
     (
-        "INSERT INTO sqlite_sequence SELECT iif(name = 'events', 'entries', 'traffic'), seq "
-        "FROM sqlite_sequence WHERE name IN ('events', 'stanzas')"
+        "INSERT INTO sqlite_sequence SELECT column1, coalesce((SELECT max(seq) "
+        "FROM sqlite_sequence WHERE name = column2), 0) "
+        "FROM (VALUES ('entries', 'events'), ('traffic', 'stanzas'))"
     ),
 )
 
-_EVENTS = "id, at, at, room, observer, shared, kind, plain, NULL, NULL, event FROM main.events"
+_EVENTS = (
+    "id, room, observer, at, at, shared, kind, plain, NULL, NULL, "
+    "message_of(CAST(event AS BLOB)), event FROM main.events"
+)
 _STANZAS = "id, at, observer, direction, connection, xml FROM main.stanzas"
-_ENTRY = "id, at, seen, room, observer, shared, kind, plain, content, stanza, event"
 
 UNMOVED = {
     "file (id, boot, ahead, stanza_bytes, put_off, day_left, former, former_end, copied)": "SELECT "
@@ -42,13 +43,13 @@ UNMOVED = {
     "NULL, NULL, bytes, evicted FROM main.rooms",
     "tenures (place, run, since, until, since_at, until_at, ended, id)": f"SELECT *, 0 FROM "
     f"({_TENURES})",
-    f"entries ({_ENTRY})": f"SELECT {_EVENTS}",
+    f"entries ({COLUMNS})": f"SELECT {_EVENTS}",
     "traffic (id, at, observer, direction, connection, xml)": f"SELECT {_STANZAS}",
 }
 """The former tables as the new ones, for a reader of a store that is not migrated."""
 
 HALF_MOVED = {
-    "entries": f"SELECT {_ENTRY} FROM main.entries UNION ALL SELECT {_EVENTS} "
+    "entries": f"SELECT {COLUMNS} FROM main.entries UNION ALL SELECT {_EVENTS} "
     "WHERE id <= (SELECT former_end FROM main.file)",
     "traffic": f"SELECT * FROM main.traffic UNION ALL SELECT {_STANZAS}",
 }
@@ -63,7 +64,7 @@ def begin(file: SqliteFile) -> None:
     with file.transaction():
         if file.row("PRAGMA user_version") == (VERSION,):
             return  # another bridge was faster
-        for statement in (*_statements(TABLES), *_BEGIN):
+        for statement in (*TABLES.split(";\n"), *_BEGIN):
             file.all(statement)
 
 
@@ -78,13 +79,3 @@ def look(file: SqliteFile) -> bool:
 def _show(file: SqliteFile, views: dict[str, str]) -> None:
     for name, select in views.items():
         file.all(f"CREATE TEMP VIEW {name} AS {select}")
-
-
-def _statements(script: str) -> Iterator[str]:
-    """Yield the statements of a script; triggers have statements inside."""
-    text = ""
-    for line in script.splitlines():
-        text += f"{line}\n"
-        if sqlite3.complete_statement(text):
-            yield text
-            text = ""

@@ -2,17 +2,12 @@
 
 import platform
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
 from bridge.settings.database_url import DatabaseUrl
-from bridge.store.database import Database
-from bridge.store.errors import NotOurStoreError
 from bridge.store.sqlite import SqliteDatabase
-from bridge.store.team import TeamDatabase
 
 
 @dataclass(frozen=True)
@@ -39,48 +34,8 @@ def team_file(folder: Path) -> Path:
     return folder / f"team-{host}.db"
 
 
-def open_store(place: Place, *, writable: bool = True, making: bool = True) -> Database:
-    """Open the store; raises `StoreError`.
-
-    With `writable`, a missing file is made. The missing tables of a database are made only if
-    `making` is set too.
-    """
-    if isinstance(place, Path):
-        return SqliteDatabase(place, writable=writable)
-    return open_database(place, writable=writable, making=writable and making)
-
-
-def open_database(
-    team: Team, *, writable: bool = False, making: bool = False, migrating: bool = False
-) -> TeamDatabase:
-    """Connect to the database of a team; raises `StoreError`.
-
-    With `making`, missing tables are made; with `migrating`, a store of the former version becomes
-    one of this version.
-    """
-    with _psycopg_needed():
-        # Only a team needs psycopg, which takes a tenth of a second to load.
-        from bridge.store.postgresql import PostgresqlDatabase
-        from bridge.store.postgresql_moving import migrate
-    if migrating:
-        migrate(team.url)
-    return PostgresqlDatabase(team.url, writable=writable, making=making)
-
-
 def open_file(place: Place, *, writable: bool = True) -> SqliteDatabase:
     """Open the file into which the bridges of this machine write; raises `StoreError`."""
     if isinstance(place, Path):
         return SqliteDatabase(place, writable=writable)
     return SqliteDatabase(place.file, writable=writable, target=place.url.name)
-
-
-@contextmanager
-def _psycopg_needed() -> Iterator[None]:
-    """Say what to install if the libraries for a team's database are missing."""
-    try:
-        yield
-    except ImportError as error:
-        raise NotOurStoreError(
-            f"BRIDGE_STORE names a PostgreSQL database, and {error.name or 'psycopg'} is missing; "
-            "pip install 'xmpp-debug-bridge[postgresql]'"
-        ) from error

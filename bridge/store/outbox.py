@@ -244,7 +244,7 @@ class Outbox:
     ) -> int:
         """Delete some rows; events above the id `sent` are counted in a gap."""
         ids = [id_ for (id_,) in self.file.all(f"{select} LIMIT ?", (*values, EXPIRED_AT_ONCE))]
-        self.file.remove(table, "id IN (SELECT value FROM json_each(?))", queries.encoded(ids))
+        self.file.remove(table, ids)
         lost = sum(id_ > sent for id_ in ids) if sent is not None and table == "entries" else 0
         if lost:
             self.lose(lost, FULL, time.time())

@@ -9,14 +9,11 @@ import re
 import socket
 import ssl
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from math import inf
 from time import monotonic
 from typing import Any
-
-import psycopg
-from psycopg.conninfo import make_conninfo
 
 from bridge.settings.database_url import VERIFIED, DatabaseUrl
 from bridge.store.errors import (
@@ -89,7 +86,14 @@ class DatabaseConnection:
     """A connection that one thread uses. Every method may raise `StoreError`."""
 
     def __init__(self, url: DatabaseUrl) -> None:
-        self._url = url
+        try:
+            import psycopg  # it takes a tenth of a second to load, and only a team needs it
+        except ImportError as error:
+            raise NotOurStoreError(
+                f"BRIDGE_STORE names a PostgreSQL database, and {error.name or 'psycopg'} is "
+                "missing; pip install 'xmpp-debug-bridge[postgresql]'"
+            ) from error
+        self.url = url
         self._is_cut = False
         self._deadline = inf
         self._ended = threading.Event()
@@ -99,21 +103,23 @@ class DatabaseConnection:
             )
         threading.Thread(target=self._watch, name="watchdog", daemon=True).start()
 
-    def all(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
-        """Return the rows that a statement returns."""
+    def all(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        """Return the rows that a statement returns; a `?` in it stands for a value."""
+        if values:
+            statement = statement.replace("%", "%%").replace("?", "%s")
         with self._guarded():
             cursor = self._connection.execute(statement, values or None)
             return cursor.fetchall() if cursor.description is not None else []
 
-    def row(self, statement: str, *values: object) -> tuple[Any, ...]:
+    def row(self, statement: str, values: Sequence[object] = ()) -> tuple[Any, ...]:
         """Return the only row; raises `NotOurStoreError` if it is missing, or not the only one."""
-        return self._only(self.all(statement, *values))
+        return self._only(self.all(statement, values))
 
     def _only(self, rows: list[tuple[Any, ...]]) -> tuple[Any, ...]:
         match rows:
             case [row]:
                 return row
-        raise NotOurStoreError(f"{self._url} has other tables than a store; {ELSEWHERE}")
+        raise NotOurStoreError(f"{self.url} has other tables than a store; {ELSEWHERE}")
 
     def begin(self) -> tuple[int, int]:
         """Open a transaction and lock the store; return the highest ids of events and stanzas."""
@@ -131,23 +137,22 @@ class DatabaseConnection:
 
         Raises `UnsureStoreError` if the connection broke before COMMIT was answered.
         """
-        with self._guarded():
-            try:
-                self._connection.execute("COMMIT")
-            except psycopg.OperationalError as error:
-                if self._connection.closed:
-                    raise UnsureStoreError(_text(self._url, error)) from error
-                raise
+        try:
+            self.all("COMMIT")
+        except AwayStoreError as error:
+            if self._connection.closed:
+                raise UnsureStoreError(str(error)) from error
+            raise
 
     def roll_back(self) -> None:
         """Undo the transaction, if the connection still stands."""
-        with suppress(StoreError), self._guarded():
-            self._connection.execute("ROLLBACK")
+        with suppress(StoreError):
+            self.all("ROLLBACK")
 
     def close(self) -> None:
         """Close the connection."""
         self._ended.set()
-        with suppress(psycopg.Error):
+        with suppress(StoreError), translated(self.url):
             self._connection.close()
 
     @contextmanager
@@ -158,12 +163,12 @@ class DatabaseConnection:
         """
         self._deadline = monotonic() + STATEMENT_SECONDS
         try:
-            with translated(self._url):
+            with translated(self.url):
                 yield
         except AwayStoreError as error:
             if not self._is_cut:
                 raise
-            raise type(error)(f"{self._url} does not answer") from error
+            raise type(error)(f"{self.url} does not answer") from error
         finally:
             self._deadline = inf
 
@@ -175,7 +180,7 @@ class DatabaseConnection:
     def cut(self) -> None:
         """Have a statement fail that waits for the server; another thread may call this."""
         self._is_cut = True
-        with suppress(OSError, psycopg.Error):
+        with suppress(OSError, StoreError), translated(self.url):
             descriptor = os.dup(self._connection.fileno())
             with socket.socket(fileno=descriptor) as hanging:
                 hanging.shutdown(socket.SHUT_RDWR)
@@ -184,6 +189,8 @@ class DatabaseConnection:
 @contextmanager
 def translated(url: DatabaseUrl) -> Iterator[None]:
     """Raise errors of psycopg as the `StoreError` that they mean."""
+    import psycopg
+
     try:
         yield
     except psycopg.Error as error:
@@ -216,6 +223,8 @@ def _text(url: DatabaseUrl, error: Exception) -> str:
 
 def conninfo(url: DatabaseUrl) -> str:
     """Return where and how libpq connects, with the password."""
+    from psycopg.conninfo import make_conninfo
+
     parameters: dict[str, Any] = {
         "connect_timeout": CONNECT_SECONDS,
         "application_name": "xmpp-bridge",

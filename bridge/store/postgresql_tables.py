@@ -3,11 +3,8 @@
 Plain tables and plain SQL, so that other engines that speak the protocol can have them.
 """
 
-from hashlib import blake2b
-
-from bridge.store import queries
-from bridge.store.database import Ageing, Happened, Query
-from bridge.text import searchable
+from bridge.store.database import Ageing
+from bridge.store.queries import COLUMNS
 
 VERSION = 2
 """The version of the tables, in `store`. Raise it with every change of `TABLES`."""
@@ -46,13 +43,13 @@ CREATE TABLE tenures (
   file INTEGER NOT NULL, id BIGINT NOT NULL, place INTEGER NOT NULL, run TEXT NOT NULL,
   since DOUBLE PRECISION NOT NULL, until DOUBLE PRECISION NOT NULL,
   since_at DOUBLE PRECISION NOT NULL, until_at DOUBLE PRECISION NOT NULL,
-  ended BOOLEAN NOT NULL, PRIMARY KEY (file, id));
+  ended INTEGER NOT NULL, PRIMARY KEY (file, id));
 CREATE INDEX tenures_until ON tenures (place, until);
 CREATE TABLE entries (
-  id BIGINT PRIMARY KEY, at BIGINT NOT NULL, seen BIGINT NOT NULL, room INTEGER NOT NULL,
-  observer INTEGER NOT NULL, shared BOOLEAN NOT NULL, kind TEXT NOT NULL, event TEXT NOT NULL,
-  said TEXT, content BIGINT, stanza BIGINT, message TEXT, file INTEGER NOT NULL,
-  number BIGINT NOT NULL);
+  id BIGINT PRIMARY KEY, room INTEGER NOT NULL, observer INTEGER NOT NULL, at BIGINT NOT NULL,
+  seen BIGINT NOT NULL, shared INTEGER NOT NULL, kind TEXT NOT NULL, plain INTEGER NOT NULL,
+  content BIGINT, stanza BIGINT, message BIGINT, event TEXT NOT NULL, said TEXT,
+  file INTEGER NOT NULL, number BIGINT NOT NULL);
 CREATE INDEX entries_at ON entries (room, at);
 CREATE INDEX entries_room ON entries (room, id);
 CREATE INDEX entries_content ON entries (room, content, seen);
@@ -65,79 +62,32 @@ CREATE TABLE traffic (
 CREATE INDEX traffic_at ON traffic (at);
 """
 
-# A message that a bridge sent begins with `>` in `message`, and the room's copy of it with `<`.
-# A copy that comes after more than a minute does not count: xmppSend waits no longer.
-RECORDED = """
-SELECT events.id, events.at, jid, events.event, account, nickname, run, events.shared::int, CASE
-  WHEN NOT events.shared AND events.message LIKE '>%%' THEN EXISTS (
-    SELECT 1 FROM entries AS copy WHERE copy.room = events.room
-    AND copy.message = '<' || substr(events.message, 2)
-    AND copy.at BETWEEN events.at - 1000 AND events.at + 60000)::int ELSE 0 END, events.seen,
-  coalesce(files.name, ''), events.number
-FROM entries AS events LEFT JOIN places ON places.id = events.room
-LEFT JOIN runs ON runs.id = events.observer LEFT JOIN files ON files.id = events.file
-"""
+BYTES = {
+    "entries": f"octet_length(event) + coalesce(octet_length(said), 0) + {ROW_BYTES}",
+    "traffic": f"octet_length(xml) + {ROW_BYTES}",
+}
+"""How many bytes a row of each table takes, in SQL."""
 
-STANZAS = """
-SELECT events.id, events.at, '', json_build_object('kind', 'stanza', 'direction', direction,
-  'bytes', octet_length(xml), 'connection', connection, 'xml', xml)::text,
-  account, nickname, run, 0, 0, events.at, coalesce(files.name, ''), events.number
-FROM traffic AS events JOIN runs ON runs.id = events.observer
-LEFT JOIN files ON files.id = events.file
+INSERT = f"""
+WITH added AS (INSERT INTO entries ({COLUMNS}, said, file, number) SELECT * FROM unnest(
+  ?::bigint[], ?::int[], ?::int[], ?::bigint[], ?::bigint[], ?::int[], ?::text[], ?::int[],
+  ?::bigint[], ?::bigint[], ?::bigint[], string_to_array(?, chr(31)), ?::text[], ?::int[],
+  ?::bigint[]) RETURNING room, {BYTES["entries"]} AS size),
+counted AS (SELECT room, sum(size) AS more FROM added GROUP BY room),
+placed AS (UPDATE store SET newest = ?)
+UPDATE places SET bytes = bytes + more FROM counted WHERE id = room
 """
 
 ALIKE = """
 SELECT wanted.n, events.id, events.seen / 1e3::float8, events.stanza,
   events.observer = wanted.observer
-FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[], %s::int[], %s::bigint[])
+FROM unnest(?::bigint[], ?::bigint[], ?::bigint[], ?::int[], ?::bigint[])
   WITH ORDINALITY AS wanted (content, stanza, seen, observer, number, n)
-JOIN entries AS events ON events.room = %s AND {}
-WHERE events.id <= %s AND CASE WHEN events.observer = wanted.observer
-  THEN events.number = wanted.number ELSE events.shared AND events.file <> %s END
+JOIN entries AS events ON events.room = ? AND {}
+WHERE events.id <= ? AND CASE WHEN events.observer = wanted.observer
+  THEN events.number = wanted.number ELSE events.shared = 1 AND events.file <> ? END
 """
 NEAR = """events.content = wanted.content
   AND events.seen BETWEEN wanted.seen - 30000 AND wanted.seen + 30000"""
 NAMED = "events.stanza = wanted.stanza"
 """Find the rows that may be the same event: a copy of the same row, or another file's."""
-
-
-def columns_of(happened: Happened) -> tuple[object, ...]:
-    """Return `shared`, `kind`, `event`, `said` and `message` of a row."""
-    event = happened.event
-    texts = (event.get(name) for name in ("body", "subject", "status"))
-    said = next((text for text in texts if text is not None), None)
-    message = None
-    if event["kind"] == "message" and event.get("direction") in {"in", "out"} and "id" in event:
-        arrow = "<" if event["direction"] == "in" else ">"
-        message = arrow + key(*(event.get(name) for name in ("id", "sender", "from")))
-    plain = None if said is None else storable(searchable(str(said)))
-    return happened.shared, event["kind"], queries.encoded(event), plain, message
-
-
-def key(*texts: object) -> str:
-    """Return a short text in place of long ones, since an index takes no long texts."""
-    return blake2b(repr(texts).encode(errors="replace"), digest_size=12).hexdigest()
-
-
-def storable(text: str) -> str:
-    """Return `text` with `?` for characters that PostgreSQL cannot store: lone surrogates, NUL."""
-    return queries.storable(text).replace("\0", "?")
-
-
-def conditions_of(query: Query) -> tuple[str, list[object]]:
-    """Return the query's conditions, except on rooms and ids, as SQL, and their values."""
-    where, values = ["TRUE"], list[object]()
-    for condition, bound in (("events.at >= %s", query.start), ("events.at <= %s", query.end)):
-        if bound is not None:
-            where.append(condition)
-            values.append(round(bound * 1000))
-    if query.kinds is not None:
-        where.append("kind = ANY(%s)")
-        values.append([*query.kinds])
-    if query.mentions:
-        where.append('strpos(lower(event COLLATE "C"), lower(%s COLLATE "C")) > 0')
-        values.append(queries.encoded(query.mentions)[1:-1])
-    if query.contains:
-        where.append(f"({' OR '.join(['strpos(said, %s) > 0'] * len(query.contains))})")
-        values += map(storable, query.contains)
-    return " AND ".join(where), values

@@ -1,49 +1,15 @@
-"""Makes the SQL that finds the events of a query, and reads the rows that it returns. Pure."""
+"""Turns events into the columns of a row, and rows into events. Pure."""
 
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
+from hashlib import blake2b
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
-from bridge.store.database import Amount, Database, Observer, Query, Recorded
-from bridge.store.errors import left_out
-from bridge.store.tables import member
+from bridge.store.database import Amount, Happened, Observer, Query, Recorded
+from bridge.store.pairing import key_of
 from bridge.text import searchable
-
-# The inner SELECT finds the room's copy of a message that a bridge sent. A copy that comes after
-# more than a minute does not count: xmppSend waits no longer.
-_RECORDED = f"""
-SELECT events.id, events.at, jid, events.event, account, nickname, run, events.shared, CASE
-  WHEN NOT events.shared AND {member("direction")} = 'out' THEN EXISTS (
-    SELECT 1 FROM entries AS copy WHERE copy.room = events.room AND copy.kind = 'message'
-    AND copy.at BETWEEN events.at - 1000 AND events.at + 60000
-    AND {member("direction", "copy")} = 'in'
-    AND coalesce({member("reflects", "copy")}, {member("id", "copy")}) = {member("id")}
-    AND {member("sender", "copy")} = {member("sender")}
-    AND {member("from", "copy")} = {member("from")})
-  ELSE FALSE END, events.seen
-FROM entries AS events NOT INDEXED LEFT JOIN places ON places.id = events.room
-LEFT JOIN runs ON runs.id = events.observer
-"""
-
-# The text of an event is one of these fields. If it is `plain`, it has only ASCII characters, and
-# no hidden ones. Otherwise Python makes the searchable form, which takes ten times as long.
-_CONTAINS = f"""
-CASE WHEN plain THEN instr(lower(event), ?) ELSE instr(searchable(CAST(
-  coalesce({member("body")}, {member("subject")}, {member("status")}) AS BLOB)), ?) END
-"""
-
-_STANZAS = """
-SELECT events.id, at, '', CASE typeof(direction) || typeof(connection) || typeof(xml)
-  WHEN 'texttexttext' THEN json_object('kind', 'stanza', 'direction', direction,
-  'bytes', length(CAST(xml AS BLOB)), 'connection', connection, 'xml', xml) END,
-  account, nickname, run, 0, 0, at
-FROM traffic AS events LEFT JOIN runs ON runs.id = events.observer
-"""
-
-_ASTRAY = "observer NOT IN (SELECT id FROM runs)"
-"""A condition for damaged rows, which refer to an observer that does not exist."""
 
 LATEST = 253_402_300_799_999
 """The last millisecond of the year 9999. No bridge has written a later time, since it could not be
@@ -52,8 +18,8 @@ formatted."""
 DATED = f"at BETWEEN 0 AND {LATEST}"
 """A condition for rows whose time a bridge may have written."""
 
-_ROW = (int, int, str, str, str, str, str, int, int, int)
-"""The types of the columns of `_RECORDED` and `_STANZAS`."""
+_ROW = (int, int, str, str, str, str, str, int, int, int, str, int)
+"""The types of the columns from which an event is read."""
 
 DELETED_BYTES = 10 << 20
 """One deletion removes at most so many bytes, which takes a tenth of a second; or a single longer
@@ -62,57 +28,87 @@ row."""
 _encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 
 
-def matching(query: Query, target: str) -> tuple[str, list[object]]:
-    """Return the SQL that finds the rows that match, which `recorded` reads, and its values.
+class EventColumns(NamedTuple):
+    """The columns of an event, but for its id."""
 
-    It also finds damaged rows, which refer to an observer or a room that does not exist.
-    """
-    within_, values = within(query, target)
-    conditions, further = _conditions(query)
-    select, astray = _STANZAS, _ASTRAY
-    if not query.stanzas:
-        select, astray = _RECORDED, f"{_ASTRAY} OR room NOT IN (SELECT id FROM places)"
-    return f"{select} WHERE ({within_} OR {astray}) AND {conditions}", [*values, *further]
+    room: int
+    observer: int
+    at: int
+    seen: int
+    shared: int
+    kind: str
+    plain: int
+    content: int | None
+    stanza: int | None
+    message: int | None
+    event: str
 
 
-def within(query: Query, target: str) -> tuple[str, list[object]]:
-    """Return the query's rooms and accounts as an SQL condition, with its values."""
-    accounts = among("account", query.connection_of)
-    by = f"observer IN (SELECT id FROM runs WHERE target = ? AND {accounts})"
-    lost = "kind = 'gap'"  # without a room, it is about events of any room
-    if query.stanzas:
-        return by, [target, *query.connection_of]
-    rooms = f"SELECT id FROM places WHERE target = ? AND domain = ? AND {among('jid', query.rooms)}"
-    none = "SELECT id FROM places WHERE target = ? AND domain = ? AND jid = ''"
-    return (
-        f"(room IN ({rooms}) OR (room IN ({none}) AND ({by} OR {lost})))",
-        [target, query.domain, *query.rooms, target, query.domain, target, *query.connection_of],
+COLUMNS = ", ".join(("id", *EventColumns._fields))
+
+
+def columns_of(happened: Happened, room: int, observer: int) -> EventColumns:
+    """Return the columns of an event, with the ids of its room and observer."""
+    exact, event = encoded(happened.event), happened.event
+    seen = happened.at if happened.seen is None else happened.seen
+    content, stanza = happened.key or key_of(event)
+    return EventColumns(
+        room,
+        observer,
+        round(happened.at * 1000),
+        round(seen * 1000),
+        int(happened.shared),
+        event["kind"],
+        # Whether the searchable form of a text in this JSON is the text in lower case.
+        int(exact.isascii() and exact.isprintable() and "\\r" not in exact),
+        content,
+        stanza,
+        message_of(event),
+        exact,
     )
 
 
-def _conditions(query: Query) -> tuple[str, list[object]]:
-    """Return the other conditions of the query as SQL, and their values."""
-    where, values = ["TRUE"], list[object]()
-    for condition, bound in (("at >= ?", query.start), ("at <= ?", query.end)):
-        if bound is not None:
-            where.append(condition)
-            values.append(round(bound * 1000))
-    if query.kinds is not None:
-        where.append(among("kind", query.kinds))
-        values += query.kinds
-    if query.mentions:
-        where.append("instr(lower(event), lower(?))")
-        values.append(encoded(query.mentions)[1:-1])
-    if query.contains:
-        where.append(f"({' OR '.join([_CONTAINS] * len(query.contains))})")
-        for text in map(storable, query.contains):
-            values += [encoded(text)[1:-1], text]
-    return " AND ".join(where), values
+def former_columns(
+    room: Any, observer: Any, at: Any, shared: Any, kind: Any, plain: Any, exact: Any
+) -> EventColumns:
+    """Return the columns of an event that the former version stored, of a damaged one, too."""
+    content = stanza = message = None
+    if (event := event_of(exact)) is not None:
+        (content, stanza), message = key_of(event), message_of(event)
+    return EventColumns(
+        room, observer, at, at, shared, kind, plain, content, stanza, message, exact
+    )
 
 
-def among(name: str, wanted: Collection[str]) -> str:
+def message_of(event: Mapping[str, Any]) -> int | None:
+    """Return a number for a message and the room's copy of it; below zero if a bridge sent it."""
+    direction, id_ = event.get("direction"), event.get("reflects", event.get("id"))
+    if event.get("kind") != "message" or direction not in {"in", "out"} or id_ is None:
+        return None
+    text = repr((id_, event.get("sender"), event.get("from"))).encode(errors="replace")
+    number = int.from_bytes(blake2b(text, digest_size=7).digest(), "big") + 1
+    return -number if direction == "out" else number
+
+
+def said_of(event: Mapping[str, Any]) -> str | None:
+    """Return the searchable form of an event's text; None if it has none."""
+    texts = (event.get(name) for name in ("body", "subject", "status"))
+    said = next((text for text in texts if text is not None), None)
+    return None if said is None else storable(searchable(str(said)))
+
+
+def event_of(exact: object) -> dict[str, Any] | None:
+    """Return the event of which this is the exact form; None if it is damaged."""
+    with suppress(ValueError, RecursionError, TypeError):
+        event = json.loads(exact)  # type: ignore[arg-type]
+        if type(event) is dict and type(event.get("kind")) is str:
+            return event
+    return None
+
+
+def among(name: str, wanted: Collection[object]) -> str:
     """Return the SQL condition that a column has one of the values `wanted`."""
-    return f"{name} IN ({', '.join('?' * len(wanted))})"
+    return f"{name} IN ({', '.join(['NULL', *['?'] * len(wanted)])})"
 
 
 def table_of(query: Query) -> str:
@@ -141,28 +137,29 @@ def fitting(rows: Iterable[tuple[int, float]], most: Amount) -> tuple[list[int],
     return ids, total
 
 
-def readable(rows: Sequence[tuple[Any, ...]], database: Database, file: str) -> list[Recorded]:
-    """Return the events in the rows. Unreadable rows are noted in the database."""
-    events = [event for row in rows if (event := recorded(row, file)) is not None]
-    if len(events) < len(rows):
-        database.unreadable |= {row[0] for row in rows} - {event.id for event in events}
-        database.warnings["damaged"] = left_out(len(database.unreadable))
-    return events
+def with_stanza(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return a row with its stanza as an event; a row without one if the stanza is damaged."""
+    id_, at, room, direction, connection, xml, *rest = row
+    event = None
+    if {type(direction), type(connection), type(xml)} == {str}:
+        size = len(xml.encode())
+        event = encoded(
+            {"kind": "stanza", "direction": direction, "bytes": size}
+            | {"connection": connection, "xml": xml}
+        )
+    return (id_, at, room, event, *rest)
 
 
-def recorded(row: tuple[Any, ...], file: str) -> Recorded | None:
-    """Return the event in a row; None if no bridge can have written it.
-
-    The row may have two more columns: the file that it was shipped from, and its id there.
-    """
-    fields, origin = row[: len(_ROW)], row[len(_ROW) :] or (file, row[0])
-    if tuple(map(type, fields)) == _ROW and 0 <= row[1] <= LATEST and row[7] in {0, 1}:
-        id_, at, room, exact, *by, shared, echoed, seen = fields
-        with suppress(ValueError, RecursionError):
-            event, observer = json.loads(exact), Observer(*by)
-            if type(event) is dict and type(event.get("kind")) is str and _is_flat(event):
-                flags = bool(shared), bool(echoed)
-                return Recorded(id_, at / 1000, room, event, observer, *flags, seen / 1000, *origin)
+def recorded(row: tuple[Any, ...]) -> Recorded | None:
+    """Return the event in a row; None if no bridge can have written it."""
+    if tuple(map(type, row)) == _ROW and 0 <= row[1] <= LATEST and row[7] in {0, 1}:
+        id_, at, room, exact, *by, shared, echoed, seen, file, number = row
+        event = event_of(exact)
+        if event is not None and _is_flat(event):
+            flags = bool(shared), bool(echoed)
+            return Recorded(
+                id_, at / 1000, room, event, Observer(*by), *flags, seen / 1000, file, number
+            )
     return None
 
 
@@ -187,15 +184,11 @@ def encoded(value: object) -> str:
 
 
 def storable(text: str) -> str:
-    """Return `text` with `?` for lone surrogates, which UTF-8 cannot encode."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+    """Return `text` with `?` for what cannot be stored: lone surrogates, and NUL in PostgreSQL."""
+    text = text if text.isascii() else text.encode("utf-8", "replace").decode()
+    return text.replace("\0", "?")
 
 
-def is_plain(exact: str) -> bool:
-    """Whether the searchable form of a text in this JSON is the text in lower case."""
-    return exact.isascii() and exact.isprintable() and "\\r" not in exact
-
-
-def searchable_of(text: bytes | None) -> str | None:
-    """Return the searchable form of an event's text, in which we look for `contains`."""
-    return None if text is None else searchable(text.decode(errors="replace"))
+def lowered(text: str) -> str:
+    """Return `text` with small ASCII letters, as `lower` of SQLite has it."""
+    return text.encode().lower().decode()

@@ -12,9 +12,9 @@ from math import inf
 
 from bridge.store.database import Query, Readable, Recorded, Span, Tenure
 from bridge.store.pairing import Alike, Wanted, key_of, same
+from bridge.store.postgresql import PostgresqlDatabase
 from bridge.store.shipping import SHIFT_SECONDS
 from bridge.store.sqlite import SqliteDatabase
-from bridge.store.team import TeamDatabase
 
 UNKNOWN = "0"
 """The name of a team's database in a cursor, as long as this machine's file was never shipped."""
@@ -51,7 +51,10 @@ class TeamReading:
     """Reads both; one thread uses it. Without a database, it reads the file alone."""
 
     def __init__(
-        self, database: TeamDatabase | None, file: SqliteDatabase | None, extent: Extent | None
+        self,
+        database: PostgresqlDatabase | None,
+        file: SqliteDatabase | None,
+        extent: Extent | None,
     ) -> None:
         self._database, self._file, self._extent = database, file, extent
         self.unreadable: set[int] = set()

@@ -17,7 +17,8 @@ from collections.abc import Sequence
 from math import inf
 from typing import NamedTuple
 
-from bridge.store.database import Ageing, Amount, Database, Holding
+from bridge.store.database import Ageing, Amount, Holding
+from bridge.store.sql import SqlDatabase
 from bridge.text import iso
 
 EXPIRE_SECONDS = 10.0
@@ -77,7 +78,7 @@ class Retention:
         self._warned = False
         """Whether the log already says that the tenth of the store for this day is deleted."""
 
-    def apply(self, database: Database, clocks: Clocks) -> bool:
+    def apply(self, database: SqlDatabase, clocks: Clocks) -> bool:
         """Delete some events, if we may and it is time; return whether there is more to delete."""
         if clocks.running < self._due and database.size() <= CROWDED * self._bytes:
             return False
@@ -90,7 +91,7 @@ class Retention:
         self._due = clocks.running if more else clocks.running + EXPIRE_SECONDS
         return more
 
-    def _expire(self, database: Database, clocks: Clocks) -> bool:
+    def _expire(self, database: SqlDatabase, clocks: Clocks) -> bool:
         """Delete rows that are too old, from one room at a time, since they may be many."""
         former = database.ageing()
         put_off, day_left = self._look(database, former, clocks)
@@ -121,7 +122,7 @@ class Retention:
             database.set_ageing(now)
         return gone.rows > 0
 
-    def _look(self, database: Database, former: Ageing, clocks: Clocks) -> Ageing:
+    def _look(self, database: SqlDatabase, former: Ageing, clocks: Clocks) -> Ageing:
         """Return how much is left of the two periods of an `Ageing`; notice if a clock jumped."""
         last = self._last or clocks
         passed = clocks.running - last.running
@@ -142,7 +143,7 @@ class Retention:
             )
         return Ageing(put_off, day_left)
 
-    def _evict(self, database: Database) -> bool:
+    def _evict(self, database: SqlDatabase) -> bool:
         """Delete the oldest rows of the holding that `surplus_of` returns, if there is one."""
         surplus = surplus_of(database.holdings(), database.size(), self._bytes)
         if surplus is None:
@@ -153,7 +154,7 @@ class Retention:
 
 
 def _delete(
-    database: Database, held: Sequence[Holding], span: tuple[float, float] | None, *most: Amount
+    database: SqlDatabase, held: Sequence[Holding], span: tuple[float, float] | None, *most: Amount
 ) -> Amount:
     """Delete rows with a time in `span`, from the first holding in which that deletes any.
 

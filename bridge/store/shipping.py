@@ -16,13 +16,14 @@ from bridge.store.errors import (
     ForbiddenStoreError,
     StoreError,
 )
-from bridge.store.opening import Team, open_database, open_file
+from bridge.store.opening import Team, open_file
 from bridge.store.outbox import DAMAGED, Outbox, Shipment
 from bridge.store.pairing import SKEW_SECONDS, Wanted, key_of, same
+from bridge.store.postgresql import PostgresqlDatabase
 from bridge.store.recorder import clocks
 from bridge.store.retention import EXPIRE_SECONDS, Retention
 from bridge.store.spool import SPOOL, follow
-from bridge.store.team import Sent, Shipped, TeamDatabase
+from bridge.store.team import Sent, Shipped
 from bridge.text import iso, one_line
 
 SHIP_SECONDS = 0.1
@@ -53,7 +54,7 @@ SILENT_SECONDS = 3_600.0
 log = logging.getLogger(__name__)
 
 
-def ship(outbox: Outbox, database: TeamDatabase, host: str) -> bool:
+def ship(outbox: Outbox, database: PostgresqlDatabase, host: str) -> bool:
     """Ship one batch; return whether more waits. Raises `StoreError`.
 
     The file's own words count. The database's mark is believed only where it is one of the two
@@ -142,7 +143,7 @@ def _until(
 
 
 def known_to(
-    database: TeamDatabase,
+    database: PostgresqlDatabase,
     file: int,
     rows: Sequence[Shipped],
     outbox: Outbox,
@@ -202,7 +203,7 @@ class Shipper:
         self._team, self._refuse, self._stanzas = team, refuse, stanzas
         self._retention = retention
         self._outbox: Outbox | None = None
-        self._database: TeamDatabase | None = None
+        self._database: PostgresqlDatabase | None = None
         self._trouble = _Outage()
         self._host = platform.node() or "localhost"
         self._silent: list[tuple[str, float]] = []
@@ -304,7 +305,7 @@ class Shipper:
             self._tidied = now
         if self._database is None:
             making = self._retention is not None
-            self._database = open_database(self._team, writable=True, making=making)
+            self._database = PostgresqlDatabase(self._team.url, making=making)
         database = self._database
         if ships:
             self._follow_spool(outbox, database)
@@ -315,7 +316,7 @@ class Shipper:
             while self._retention.apply(database, clocks()):
                 pass
 
-    def _follow_spool(self, outbox: Outbox, database: TeamDatabase) -> None:
+    def _follow_spool(self, outbox: Outbox, database: PostgresqlDatabase) -> None:
         """Ship first what a bridge of the former version left."""
         if self._followed < 0:
             path, batch = self._team.file.with_name(SPOOL), outbox.batch()

@@ -12,8 +12,9 @@ from bridge.store.database import Happened, Observer, TracedXml
 from bridge.store.errors import BusyStoreError, NotOurStoreError
 from bridge.store.location import exists
 from bridge.store.pairing import key_of
+from bridge.store.postgresql import PostgresqlDatabase
 from bridge.store.tables import APPLICATION_ID
-from bridge.store.team import Shipped, TeamDatabase
+from bridge.store.team import Shipped
 
 SPOOL = "spool.db"
 """The file that all bridges of a user shared, whatever their databases were."""
@@ -24,7 +25,7 @@ log = logging.getLogger(__name__)
 def follow(
     path: Path,
     target: str,
-    database: TeamDatabase,
+    database: PostgresqlDatabase,
     ship: Callable[[list[Shipped]], None],
 ) -> None:
     """Ship each batch in the spool for the database `target` once; raises `StoreError`.
@@ -59,7 +60,7 @@ def follow(
         raise NotOurStoreError(f"what waits in {str(path)!r} cannot follow: {error}") from error
 
 
-def _ship(text: Any, database: TeamDatabase, ship: Callable[[list[Shipped]], None]) -> bool:
+def _ship(text: Any, database: PostgresqlDatabase, ship: Callable[[list[Shipped]], None]) -> bool:
     """Ship the parts of a batch; return False if it is damaged."""
     try:
         parts = [

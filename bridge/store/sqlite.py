@@ -4,30 +4,19 @@ docs/store.md says what is in each table, so that plain `sqlite3` can read it.
 """
 
 import re
+from collections import Counter
 from collections.abc import Sequence
-from contextlib import closing
-from math import inf
 from pathlib import Path
 from time import time
 
 from bridge.store import former, queries
 from bridge.store.clock import boot, steady
-from bridge.store.database import (
-    Ageing,
-    Amount,
-    Happened,
-    Holding,
-    Lease,
-    Observer,
-    Query,
-    Recorded,
-    Span,
-    Tenure,
-    TracedXml,
-)
+from bridge.store.database import Happened, Lease, Observer, Query, TracedXml
 from bridge.store.decision import LEASE_SECONDS
 from bridge.store.errors import BrokenStoreError
-from bridge.store.pairing import SAME_SECONDS, Alike, Wanted, key_of
+from bridge.store.pairing import SAME_SECONDS, Alike, Wanted
+from bridge.store.queries import EventColumns
+from bridge.store.sql import SqlDatabase
 from bridge.store.sqlite_file import SqliteFile
 from bridge.store.tables import FORMER_VERSION, ROW_BYTES, weight_of
 from bridge.store.team import Sent
@@ -41,50 +30,43 @@ FORMER_SPAN = 1_000
 PAGES_FREED = 500
 """Pages of 8 KiB that each deletion gives back to the disk, in some 10 ms."""
 
-_NEWEST = "(SELECT coalesce(max(CAST(seq AS INTEGER)), 0) FROM sqlite_sequence WHERE name = ?)"
-"""The highest id that a table ever had."""
-
 MAX_ID = 10**17
 """No store reaches this id. A higher id means damage, and SQLite might find no id for the next
 row."""
-
-_INFINITE = "9e999"
-"""Infinity in SQL."""
-
-_TIMED = f"at > -{_INFINITE}"
-"""A condition for rows whose time is not NULL. With `at NOT NULL` SQLite would not look at the
-value, since the column is declared NOT NULL."""
 
 _OURS = "SELECT id FROM runs WHERE run = ?"
 
 _ROOM = "SELECT id FROM places WHERE jid = ? AND domain = ? AND target = ?"
 
-_TENURE = (int, str, float, float, float, float, int)
-"""The types of the columns of `Tenure`."""
-
 _NAME = re.compile("[0-9a-f]{1,32}")
 """The name of a store."""
 
 
-class SqliteDatabase(SqliteFile):
-    """A store in a file; one thread uses it. See `bridge.store.database.Database`."""
+class SqliteDatabase(SqliteFile, SqlDatabase):
+    """A store in a file; one thread uses it."""
+
+    BYTES = {"entries": weight_of("event"), "traffic": weight_of("xml")}  # noqa: RUF012 - a constant
+    CONTAINS = "instr({}, ?) > 0"
+    LOWER = "lower({})"
+    # Python makes this searchable form, which takes ten times as long as `lower`.
+    SAID = "searchable(CAST(event AS BLOB))"
+    SETTINGS = "file"
+    ENTRIES = "entries AS events NOT INDEXED"
+    TARGETED = " AND target = ?"
 
     def __init__(self, path: Path, *, writable: bool = True, target: str = "") -> None:
         """Open the store, to read only or to write. To write, make it if there is none.
 
         `target` names the database to which the rows are shipped; empty if the file is all.
         """
-        super().__init__(path, writable=writable)
-        self.unreadable: set[int] = set()
-        """The ids of the unreadable rows that were left out so far."""
-        self.target = target
+        SqlDatabase.__init__(self, SPAN, target)
+        SqliteFile.__init__(self, path, writable=writable)
         self.patience = LEASE_SECONDS
         try:
             if self.version == FORMER_VERSION:
                 former.begin(self)
             self.has_former = former.look(self)
-            self._span = FORMER_SPAN if self.has_former else SPAN
-            self._unmoved = self.version == FORMER_VERSION and not writable
+            self._ids_read = min(SPAN, FORMER_SPAN) if self.has_former else SPAN
             self.name, self.ahead = self._clock()
         except BaseException:  # after any error, only we can close the file
             self.close()
@@ -112,31 +94,35 @@ class SqliteDatabase(SqliteFile):
         """Return the time by the clock of the file."""
         return steady() + self.ahead
 
+    @property
+    def file(self) -> str:
+        """The name of this file, in SQL."""
+        return f"'{self.name}'"
+
+    def astray(self, query: Query) -> str:
+        """Return a condition for rows that refer to an observer or a room that does not exist."""
+        rooms = "" if query.stanzas else " OR room NOT IN (SELECT id FROM places)"
+        return f" OR observer NOT IN (SELECT id FROM runs){rooms}"
+
     def append(self, observer: Observer, happened: Sequence[Happened]) -> None:
         """Add events, in this order."""
-        if not happened:
-            return
-        by, newest, rows = self.observer(observer), self.newest(), []
-        rooms = {jid: self.place(jid, observer.domain) for jid in {each.room for each in happened}}
-        for each in happened:
-            exact = queries.encoded(each.event)
-            key = each.key or key_of(each.event)
-            seen = each.at if each.seen is None else each.seen
-            times = round(each.at * 1000), round(seen * 1000)
-            values = rooms[each.room], by, each.shared, each.event["kind"]
-            rows.append((*times, *values, queries.is_plain(exact), *key, exact))
-        self.many(
-            "INSERT INTO entries "
-            "(at, seen, room, observer, shared, kind, plain, content, stanza, event) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            rows,
-        )
+        if happened:
+            rooms = {it: self.place(it, observer.domain) for it in {it.room for it in happened}}
+            by = self.observer(observer)
+            entries = (queries.columns_of(it, rooms[it.room], by) for it in happened)
+            self.insert([(None, entry) for entry in entries])
+
+    def insert(self, rows: Sequence[tuple[int | None, EventColumns]], how: str = "INSERT") -> None:
+        """Add events, with ids or under the next ones."""
+        places, sizes = ", ".join("?" * (1 + len(EventColumns._fields))), Counter[int]()
+        statement = f"{how} INTO entries ({queries.COLUMNS}) VALUES ({places})"
+        self.many(statement, [(id_, *entry) for id_, entry in rows])
+        for _, entry in rows:
+            sizes[entry.room] += len(str(entry.event).encode(errors="replace")) + ROW_BYTES
         # A trigger would take as long as the insertion itself.
-        self.all(
-            "UPDATE places SET bytes = coalesce(bytes, 0) + more FROM "
-            f"(SELECT room, sum({weight_of('event')}) AS more FROM entries "
-            "WHERE id > ? GROUP BY room) WHERE id = room",
-            (newest,),
+        self.many(
+            "UPDATE places SET bytes = coalesce(bytes, 0) + ? WHERE id = ?",
+            [(size, room) for room, size in sizes.items()],
         )
 
     def append_stanzas(self, observer: Observer, stanzas: Sequence[TracedXml]) -> None:
@@ -186,19 +172,6 @@ class SqliteDatabase(SqliteFile):
         statement = "UPDATE places SET (holder, beat) = (?, ?) WHERE id = ?"
         self.all(statement, (*lease, self.place(room, domain)))
 
-    def tenures(self, room: str, domain: str, since: float = -inf) -> list[Tenure]:
-        """Return who was in the room when; with `since`, only tenures until then or later."""
-        rows = self.all(
-            "SELECT id, run, since, until, since_at, until_at, ended FROM tenures "
-            f"WHERE place = ({_ROOM}) AND until >= ?",
-            (room, domain, self.target, since),
-        )
-        return [
-            Tenure(*row)._replace(file=self.name)
-            for row in rows
-            if tuple(map(type, row)) == _TENURE
-        ]
-
     def enter(self, room: str, domain: str, run: str, since: float, at: float) -> int:
         """Begin the tenure of a run; return its id."""
         (id_,) = self.row(
@@ -215,107 +188,20 @@ class SqliteDatabase(SqliteFile):
             (until, at, ended, tenure),
         )
 
-    def newest(self) -> int:
-        """Return the highest id that an event ever had; 0 if there was none."""
+    def newest(self, *, stanzas: bool = False) -> int:
+        """Return the highest id that an event, or a stanza, ever had; 0 if there was none."""
+        # A store that is not migrated has the former names.
+        names = ("traffic", "stanzas") if stanzas else ("entries", "events")
+        last = "(SELECT max(CAST(seq AS INTEGER)) FROM sqlite_sequence WHERE name = ?)"
         newest, highest = self.row(
-            f"SELECT {_NEWEST}, coalesce(max(CAST(seq AS INTEGER)), 0) FROM sqlite_sequence",
-            (self._sequence("entries"),),
+            f"SELECT coalesce({last}, {last}, 0), coalesce(max(CAST(seq AS INTEGER)), 0) "
+            "FROM sqlite_sequence",
+            names,
         )
         if highest > MAX_ID:
             text = f"{str(self.path)!r} counts more rows than there can be"
             raise BrokenStoreError(text, self._file)
         return int(newest)
-
-    def span(self, query: Query) -> Span:
-        """Return the range of the ids that the events of the query's rooms and time have."""
-        within, values = queries.within(query, self.target)
-        start, end = (None if at is None else round(at * 1000) for at in (query.start, query.end))
-        table, rooms = queries.table_of(query), queries.rooms_of(query)
-        select = f"FROM {table} WHERE {within} AND at"
-        oldest, first, last = self.row(
-            f"SELECT coalesce((SELECT at / 1e3 FROM {table} "
-            f"WHERE {queries.DATED} ORDER BY id), {_INFINITE}), iif(? IS NULL, 0, "
-            f"coalesce((SELECT min(id) - 1 {select} >= ?), {_NEWEST})), "
-            f"iif(? IS NULL, {_NEWEST}, coalesce((SELECT max(id) {select} <= ?), 0))",
-            (
-                start,
-                *values,
-                start,
-                self._sequence(table),
-                end,
-                self._sequence(table),
-                *values,
-                end,
-            ),
-        )
-        evicted, whole_from, begin = self.row(
-            "SELECT coalesce(max(gone), 0), coalesce(max(iif(gone, coalesce((SELECT at / 1e3 "
-            f"FROM entries WHERE room = known.id AND {queries.DATED} ORDER BY at LIMIT 1), "
-            f"{_INFINITE}), NULL)), -{_INFINITE}), coalesce(min((SELECT id FROM entries "
-            "WHERE room = known.id ORDER BY id LIMIT 1)) - 1, max(gone), 0) "
-            "FROM (SELECT id, CAST(evicted AS INTEGER) AS gone FROM places "
-            f"WHERE domain = ? AND target = ? AND {queries.among('jid', rooms)}) AS known",
-            (query.domain, self.target, *rooms),
-        )
-        return Span(self.name, oldest, evicted, whole_from, begin, first, last)
-
-    def page(
-        self, query: Query, *, after: int, until: int, limit: int, backward: bool = False
-    ) -> tuple[list[Recorded], int]:
-        """Return the first events that match, and the id up to which all were read.
-
-        At most `SPAN` ids are read; ids that no row has are passed over.
-        """
-        first, last, order = after, min(until, after + self._span), "ASC"
-        if backward:
-            first, last, order = max(after, until - self._span), until, "DESC"
-        statement, values = queries.matching(query, self.target)
-        # SQLite relies on the order of the ids, and checks only one of the two bounds for each row.
-        # A row with a damaged id may be out of order. The `+` makes SQLite check both bounds.
-        rows = self.all(
-            f"{statement} AND events.id > ? AND events.id <= ? "
-            f"AND +events.id > ? AND +events.id <= ? ORDER BY events.id {order} LIMIT ?",
-            (*values, first, last, first, last, limit),
-        )
-        ids = [row[0] for row in rows]
-        if len(rows) == limit:
-            read_to = min(ids) - 1 if backward else max(ids)
-        else:  # a damaged count may promise many ids that no row has
-            edge, rest = ("min(id) - 1", (until, last, until))
-            if backward:
-                edge, rest = "max(id)", (after, after, first)
-            (edge_id,) = self.row(
-                f"SELECT coalesce({edge}, ?) FROM {queries.table_of(query)} "
-                "WHERE id > ? AND id <= ?",
-                rest,
-            )
-            read_to = min(edge_id, first) if backward else max(edge_id, last)
-        return queries.readable(rows, self, self.name), read_to
-
-    def _sequence(self, table: str) -> str:
-        """Return the name under which SQLite counts the ids of a table."""
-        former = {"entries": "events", "traffic": "stanzas"}
-        return former[table] if self._unmoved else table
-
-    def latest(self) -> float:
-        """Return the time of the newest event; minus infinity if there is none."""
-        rows = self.all(
-            f"SELECT CAST(at AS INTEGER) FROM entries WHERE {_TIMED} ORDER BY id DESC LIMIT 1", ()
-        )
-        return rows[0][0] / 1000 if rows else -inf
-
-    def holdings(self) -> Sequence[Holding]:
-        """Return what the store has of each room, of connections, and of stanzas."""
-        rows = self.all(
-            "SELECT id, jid, CAST(bytes AS INTEGER), CAST((SELECT at FROM entries WHERE room = "
-            f"places.id AND {_TIMED} ORDER BY at LIMIT 1) AS INTEGER) AS oldest FROM places "
-            "WHERE oldest NOT NULL UNION ALL SELECT 0, '', CAST(stanza_bytes AS INTEGER), "
-            f"CAST((SELECT at FROM traffic WHERE {_TIMED} ORDER BY at LIMIT 1) AS INTEGER) "
-            "AS oldest FROM file WHERE oldest NOT NULL",
-            (),
-        )
-        # The size in a damaged store may be 0 or negative.
-        return [Holding(id_, name, max(size or 0, 1), at / 1000) for id_, name, size, at in rows]
 
     def size(self) -> int:
         """Return how many bytes of the disk are in use, without free pages but with the `-wal`."""
@@ -326,30 +212,6 @@ class SqliteDatabase(SqliteFile):
         wal = Path(f"{self.path}-wal")
         return int(size) + (wal.stat().st_size if wal.exists() else 0)
 
-    def delete(self, holding: Holding, most: Amount, span: tuple[float, float] | None) -> Amount:
-        """Delete rows, no more than `most`; return how much was deleted.
-
-        The rows that were written first are deleted first. With `span`, a start (inclusive) and an
-        end (exclusive), only rows whose time is within it are deleted, the earliest first.
-        """
-        table, text = ("entries", "event") if holding.id else ("traffic", "xml")
-        where, order, values = "TRUE", "id", list[float]()
-        if holding.id:
-            where, values = "room = ?", [holding.id]
-        if span is not None:
-            where, order = f"{where} AND at >= ? AND at < ?", "at"
-            values += [1000 * at for at in span]
-        statement = (
-            f"SELECT id, {weight_of(text)} FROM {table} WHERE {where} ORDER BY {order} LIMIT ?"
-        )
-        with (
-            self.translated(),
-            closing(self._connection.execute(statement, (*values, most.rows))) as rows,
-        ):
-            ids, gone = queries.fitting(rows, most)
-        self.remove(table, "id IN (SELECT value FROM json_each(?))", queries.encoded(ids))
-        return Amount(len(ids), gone)
-
     def shrink(self) -> None:
         """Give some of the free pages back to the disk."""
         (free,) = self.row("PRAGMA freelist_count")
@@ -357,35 +219,9 @@ class SqliteDatabase(SqliteFile):
             # With a higher number than 1, one call frees one page all the same.
             self.all("PRAGMA incremental_vacuum(1)")
 
-    def ageing(self) -> Ageing:
-        """Return what was written last by `set_ageing`."""
-        names = ", ".join(f"coalesce(CAST({name} AS REAL), 0)" for name in Ageing._fields)
-        return Ageing(*self.row(f"SELECT {names} FROM file", ()))
-
-    def set_ageing(self, ageing: Ageing) -> None:
-        """Write `ageing` to the store, for this process and later ones."""
-        places = ", ".join("?" * len(ageing))
-        self.all(f"UPDATE file SET ({', '.join(Ageing._fields)}) = ({places})", ageing)
-
-    def observer(self, observer: Observer) -> int:
-        """Return the id of an observer; make it if there is none."""
-        return self._id("runs", **vars(observer), target=self.target)
-
-    def place(self, jid: str, domain: str) -> int:
-        """Return the id of a room for accounts of a domain; make it if there is none."""
-        return self._id("places", jid=jid, domain=domain, target=self.target)
-
-    def _id(self, table: str, **values: str) -> int:
-        """Return the id of the row with these values; make the row if there is none."""
-        names, places = ", ".join(values), ", ".join("?" * len(values))
-        key = (*map(queries.storable, values.values()),)
-        find = f"SELECT id FROM {table} WHERE ({names}) = ({places})"
-        if not (rows := self.all(find, key)):
-            self.all(f"INSERT OR IGNORE INTO {table} ({names}) VALUES ({places})", key)
-            rows = [self.row(find, key)]
-        if type(rows[0][0]) is not int:
-            raise BrokenStoreError(f"{str(self.path)!r} has other tables", self._file)
-        return rows[0][0]
+    def remove(self, table: str, ids: Sequence[int]) -> None:
+        """Delete rows, damaged ones, too; triggers count what is gone."""
+        self.remove_where(table, "id IN (SELECT value FROM json_each(?))", queries.encoded(ids))
 
     def marks(self) -> tuple[Sent, Sent]:
         """Return how far the file was shipped, and how far it was tried to ship it."""

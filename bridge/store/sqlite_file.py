@@ -3,8 +3,9 @@
 import os
 import shutil
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -36,6 +37,9 @@ FREE_BYTES = 16 << 20
 """With less free space, a disk counts as full. With more, `SQLITE_FULL` may mean damage: SQLite
 also raises it for a page number that is too high."""
 
+_FUNCTIONS = {"searchable": queries.said_of, "message_of": queries.message_of}
+"""The functions of our own in SQL: they take the exact form of an event, as a BLOB."""
+
 
 class SqliteFile:
     """An open file with a store; one thread uses it. Methods may raise `StoreError`."""
@@ -60,9 +64,9 @@ class SqliteFile:
                 self._connection = _connect(path, "rw" if writable else "ro")
                 opened.callback(self._connection.close)
                 self._connection.text_factory = queries.decoded
-                self._connection.create_function(
-                    "searchable", 1, queries.searchable_of, deterministic=True
-                )
+                for name, read in _FUNCTIONS.items():
+                    of_event = partial(_of_event, read)
+                    self._connection.create_function(name, 1, of_event, deterministic=True)
                 self._connection.execute("PRAGMA synchronous = NORMAL")
                 self._connection.execute(f"PRAGMA wal_autocheckpoint = {WAL_PAGES}")
                 self._connection.execute(f"PRAGMA journal_size_limit = {WAL_PAGES * 2048}")
@@ -178,12 +182,17 @@ class SqliteFile:
         with self.translated():
             return self._connection.execute(statement, values).fetchall()
 
+    def each(self, statement: str, values: Sequence[object]) -> Iterator[tuple[Any, ...]]:
+        """Yield the rows that a statement returns, each read as it is needed."""
+        with self.translated(), closing(self._connection.execute(statement, values)) as rows:
+            yield from rows
+
     def many(self, statement: str, rows: Sequence[Sequence[object]]) -> None:
         """Run a statement for each of the rows."""
         with self.translated():
             self._connection.executemany(statement, rows)
 
-    def remove(self, table: str, where: str, *values: object) -> None:
+    def remove_where(self, table: str, where: str, *values: object) -> None:
         """Delete rows, damaged ones, too."""
         try:
             self.all(f"DELETE FROM {table} WHERE {where}", values)
@@ -204,6 +213,12 @@ class SqliteFile:
         finally:
             self._location.lock(alone=False)
         return True
+
+
+def _of_event(read: Callable[[Mapping[str, Any]], object], exact: bytes | None) -> Any:
+    """Return what is read from the exact form of an event; None if it is damaged."""
+    event = None if exact is None else queries.event_of(exact.decode(errors="replace"))
+    return None if event is None else read(event)
 
 
 def _code(error: sqlite3.Error) -> int:

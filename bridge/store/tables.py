@@ -20,12 +20,6 @@ def weight_of(text: str) -> str:
     return f"coalesce(length(CAST({text} AS BLOB)), 0) + {ROW_BYTES}"
 
 
-def member(name: str, table: str = "events") -> str:
-    """Return the SQL for a member of an event; NULL in a damaged row, so that no index fails."""
-    event = f"{table}.event" if table else "event"
-    return f"iif(json_valid({event}), json_extract({event}, '$.{name}'), NULL)"
-
-
 TABLES = f"""
 CREATE TABLE file (
   id TEXT NOT NULL, boot TEXT NOT NULL DEFAULT '',
@@ -50,25 +44,22 @@ CREATE TABLE entries (
   id INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER NOT NULL, seen INTEGER NOT NULL,
   room INTEGER NOT NULL REFERENCES places, observer INTEGER NOT NULL REFERENCES runs,
   shared INTEGER NOT NULL, kind TEXT NOT NULL, plain INTEGER NOT NULL,
-  content INTEGER, stanza INTEGER, event TEXT NOT NULL);
+  content INTEGER, stanza INTEGER, message INTEGER, event TEXT NOT NULL);
 CREATE INDEX entries_at ON entries (room, at);
 CREATE INDEX entries_room ON entries (room);
 CREATE INDEX entries_content ON entries (room, content, seen) WHERE content IS NOT NULL;
 CREATE INDEX entries_stanza ON entries (room, stanza) WHERE stanza IS NOT NULL;
-CREATE INDEX entries_id ON entries (room, {member("id", "")}, {member("sender", "")}, at)
-  WHERE kind = 'message';
+CREATE INDEX entries_message ON entries (room, message, at) WHERE message IS NOT NULL;
 CREATE TRIGGER entry_deleted AFTER DELETE ON entries BEGIN
   UPDATE places SET bytes = coalesce(bytes, 0) - ({weight_of("old.event")}),
-    evicted = max(coalesce(CAST(evicted AS INTEGER), 0), old.id) WHERE id = old.room;
-END;
+    evicted = max(coalesce(CAST(evicted AS INTEGER), 0), old.id) WHERE id = old.room; END;
 CREATE TABLE traffic (
   id INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER NOT NULL,
   observer INTEGER NOT NULL REFERENCES runs, direction TEXT NOT NULL,
   connection TEXT NOT NULL, xml TEXT NOT NULL);
 CREATE INDEX traffic_at ON traffic (at);
 CREATE TRIGGER traffic_deleted AFTER DELETE ON traffic BEGIN
-  UPDATE file SET stanza_bytes = coalesce(stanza_bytes, 0) - ({weight_of("old.xml")});
-END;
+  UPDATE file SET stanza_bytes = coalesce(stanza_bytes, 0) - ({weight_of("old.xml")}); END;
 CREATE TABLE shipped (
   target TEXT PRIMARY KEY, sent INTEGER NOT NULL DEFAULT 0, trying INTEGER NOT NULL DEFAULT 0,
   sent_stanza INTEGER NOT NULL DEFAULT 0, trying_stanza INTEGER NOT NULL DEFAULT 0,

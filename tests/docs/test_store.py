@@ -24,7 +24,8 @@ from bridge.store import (
 )
 from bridge.store.database import Amount, Happened, Observer, Tenure, TracedXml
 from bridge.store.errors import NotOurStoreError
-from bridge.store.opening import Team, open_database, open_store
+from bridge.store.opening import Team
+from bridge.store.postgresql import PostgresqlDatabase
 from bridge.store.sqlite import SqliteDatabase
 from bridge.store.tables import APPLICATION_ID, VERSION
 from bridge.store.team import Sent
@@ -119,7 +120,7 @@ def test_each_role_can_do_its_part_with_what_the_page_grants_it(
         return replace(team, url=replace(team.url, parameters=parameters))
 
     for name, deletes in (("recorders", False), ("one_recorder", True)):
-        with closing(open_database(as_(name), writable=True, making=True)) as store:
+        with closing(PostgresqlDatabase(as_(name).url, making=True)) as store:
             assert store.may_delete is deletes
             with store.transaction():
                 mark = store.mark("file", "host", Sent(0, 0))
@@ -134,7 +135,7 @@ def test_each_role_can_do_its_part_with_what_the_page_grants_it(
                     for holding in store.holdings():
                         assert store.delete(holding, Amount(9, inf), None).rows == 2
                     store.set_ageing(store.ageing())
-    with closing(open_store(as_("readers"), writable=False)) as reading:
+    with closing(PostgresqlDatabase(as_("readers").url, writable=False)) as reading:
         assert reading.newest() == 2
     with pytest.raises(NotOurStoreError, match="may only read"):
-        open_store(as_("readers"))
+        PostgresqlDatabase(as_("readers").url)

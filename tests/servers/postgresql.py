@@ -15,7 +15,8 @@ from time import monotonic, sleep
 import psycopg
 
 from bridge.settings.database_url import database_url
-from bridge.store.opening import Team, open_store
+from bridge.store.opening import Team
+from bridge.store.postgresql import PostgresqlDatabase
 from tests.servers.certificates import Certificate
 from tests.servers.ports import free_ports
 from tests.servers.process import dismiss, guard
@@ -139,7 +140,7 @@ class Postgresql:
 
     def team(self, folder: Path) -> Team:
         place = Team(database_url(self.new()), folder / "team.db", 10)
-        open_store(place).close()
+        PostgresqlDatabase(place.url, making=True).close()
         return place
 
     def _run(self, program: str, *arguments: str) -> None:

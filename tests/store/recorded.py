@@ -11,15 +11,23 @@ from typing import Any
 import psycopg
 import pytest
 
-from bridge.store.database import Database
 from bridge.store.decision import Absence, absence
-from bridge.store.opening import Place
+from bridge.store.opening import Place, open_file
+from bridge.store.postgresql import PostgresqlDatabase
 from bridge.store.postgresql_connection import conninfo
+from bridge.store.sql import SqlDatabase
 from bridge.text import iso
 
 in_both = pytest.mark.parametrize("place", ["sqlite", "postgresql"], indirect=True)
 in_a_file = pytest.mark.parametrize("place", ["sqlite"], indirect=True)
 """For a test of every kind of store, and for one of what only a file has."""
+
+
+def open_store(place: Place, *, writable: bool = True, making: bool = True) -> SqlDatabase:
+    """Open the file of a user, or the database of a team."""
+    if isinstance(place, Path):
+        return open_file(place, writable=writable)
+    return PostgresqlDatabase(place.url, writable=writable, making=writable and making)
 
 
 def selected(place: Place, statement: str) -> list[tuple[Any, ...]]:
@@ -48,10 +56,10 @@ def rows(place: Place, where: str = "TRUE") -> list[dict[str, Any]]:
 
 def bodies(place: Place) -> list[str]:
     """What was said, as far as everybody heard it."""
-    return [one["body"] for one in rows(place, "kind = 'message' AND shared")]
+    return [one["body"] for one in rows(place, "kind = 'message' AND shared = 1")]
 
 
-def gaps(database: Database, room: str, domain: str, now: float) -> list[tuple[str, str]]:
+def gaps(database: SqlDatabase, room: str, domain: str, now: float) -> list[tuple[str, str]]:
     """When no bridge was in a room, as it is computed."""
     tenures = database.tenures(room, domain)
     absences = (absence(tenures, one, now) for one in sorted(tenures, key=lambda one: one.since))

@@ -9,9 +9,11 @@ from weakref import finalize
 from bridge.recording.recorded import Reader
 from bridge.settings.table import Settings
 from bridge.settings.values import Secret
-from bridge.store.database import Amount, Database, Happened, Observer
-from bridge.store.opening import Place, open_store
+from bridge.store.database import Amount, Happened, Observer
+from bridge.store.opening import Place
+from bridge.store.sql import SqlDatabase
 from bridge.xmpp.model.events import Event, MessageReceived, encode
+from tests.store.recorded import open_store
 
 ROOM = "lobby@conference.example"
 ACCOUNT = "bot@example"
@@ -58,6 +60,6 @@ class Shelf:
                     database.delete(one, Amount(1_000, inf), (-inf, before))
 
     @contextmanager
-    def opened(self) -> Iterator[Database]:
+    def opened(self) -> Iterator[SqlDatabase]:
         with closing(open_store(self.place)) as database:
             yield database

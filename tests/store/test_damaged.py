@@ -190,7 +190,10 @@ def test_a_lease_that_cannot_be_read_is_taken(column: str, value: str, tmp_path:
 @pytest.mark.parametrize(
     ("table", "column"),
     [
-        *(("entries", column) for column in ("at", "event", "kind", "plain", "shared", "observer")),
+        *(
+            ("entries", column)
+            for column in ("at", "event", "kind", "plain", "message", "shared", "observer")
+        ),
         *(("places", column) for column in ("bytes", "evicted")),
         *(("traffic", column) for column in ("at", "xml", "observer")),
         *(("file", column) for column in ("stanza_bytes", *Ageing._fields)),
@@ -219,7 +222,7 @@ def test_a_row_with_a_damaged_id_does_not_lead_back_to_rows_that_were_read(tmp_p
     shelf, limit = Shelf(tmp_path / "long.db"), 50
     shelf.say(*(f"number {count}" for count in range(1, 128)), at=1.0)
     whole = bytearray(shelf.path.read_bytes())
-    cell = whole.rindex(bytes([64, 13, 0]), 0, whole.index(b"number 64"))  # id, header, no value
+    cell = whole.rindex(bytes([64, 14, 0]), 0, whole.index(b"number 64"))  # id, header, no value
     whole[cell] = 64 - limit
     shelf.path.write_bytes(whole)
     read, far = list[int](), 64 - limit

@@ -1,4 +1,4 @@
-"""What every database promises about order and transactions (`bridge.store.database`)."""
+"""What every database promises about order and transactions (`bridge.store.sql`)."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, suppress
@@ -6,9 +6,11 @@ from math import inf
 
 import pytest
 
-from bridge.store.database import Amount, Database, Happened, Observer, Query
+from bridge.store.database import Amount, Happened, Observer, Query
 from bridge.store.errors import BusyStoreError
-from bridge.store.opening import Place, open_store
+from bridge.store.opening import Place
+from bridge.store.sql import SqlDatabase
+from tests.store.recorded import open_store
 
 ROOM = "room@conference.localhost"
 ME = Observer("bot@localhost", "McpDebug", "run")
@@ -16,7 +18,7 @@ QUERY = Query((ROOM,), "localhost")
 
 
 @pytest.fixture
-def two(place: Place) -> Iterator[tuple[Database, Database]]:
+def two(place: Place) -> Iterator[tuple[SqlDatabase, SqlDatabase]]:
     with ExitStack() as stack:
         first, second = (stack.enter_context(closing(open_store(place))) for _ in range(2))
         yield first, second
@@ -26,13 +28,13 @@ def _said(*bodies: str, at: float = 1.0) -> list[Happened]:
     return [Happened(at, ROOM, {"kind": "message", "body": body}, shared=True) for body in bodies]
 
 
-def _ids(database: Database) -> dict[int, str]:
+def _ids(database: SqlDatabase) -> dict[int, str]:
     events, _ = database.page(QUERY, after=0, until=database.newest(), limit=100)
     return {event.id: event.event["body"] for event in events}
 
 
 def test_an_id_is_not_given_again_though_its_event_was_deleted(
-    two: tuple[Database, Database],
+    two: tuple[SqlDatabase, SqlDatabase],
 ) -> None:
     database, _ = two
     with database.transaction():
@@ -48,7 +50,7 @@ def test_an_id_is_not_given_again_though_its_event_was_deleted(
 
 
 def test_nobody_else_writes_during_a_transaction_and_none_of_it_is_kept_if_it_raises(
-    two: tuple[Database, Database],
+    two: tuple[SqlDatabase, SqlDatabase],
 ) -> None:
     first, second = two
     with suppress(KeyError), first.transaction():

@@ -14,7 +14,7 @@ from bridge.recording.recorded import CHUNK, Reader
 from bridge.store import postgresql, sqlite
 from bridge.store.database import Amount, Happened, Query, TracedXml
 from bridge.store.errors import FullStoreError, NotOurStoreError
-from bridge.store.opening import Place, open_store
+from bridge.store.opening import Place
 from bridge.store.sqlite import SPAN, SqliteDatabase
 from bridge.text import searchable
 from bridge.xmpp.model.events import (
@@ -28,7 +28,7 @@ from bridge.xmpp.model.events import (
 from bridge.xmpp.model.filter import EventFilter
 from bridge.xmpp.model.journal import CursorError
 from tests.conftest import a_place
-from tests.store.recorded import in_a_file
+from tests.store.recorded import in_a_file, open_store
 from tests.store.shelf import ACCOUNT, NIGHTLY, ROOM, Shelf
 
 MANY = 60_000

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from bridge.store import queries
 from bridge.store import retention as module
-from bridge.store.database import Ageing, Amount, Database, Happened, Holding, Observer, TracedXml
-from bridge.store.opening import Place, open_store
+from bridge.store.database import Ageing, Amount, Happened, Holding, Observer, TracedXml
+from bridge.store.opening import Place
 from bridge.store.retention import (
     DAY_SECONDS,
     EXPIRE_SECONDS,
@@ -26,8 +26,9 @@ from bridge.store.retention import (
     Retention,
     surplus_of,
 )
+from bridge.store.sql import SqlDatabase
 from tests.conftest import a_place
-from tests.store.recorded import in_both, rows, selected
+from tests.store.recorded import in_both, open_store, rows, selected
 
 ME = Observer("bot@localhost", "McpDebug", "run")
 ROOM = "room@conference.localhost"
@@ -45,7 +46,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
 
 
 @pytest.fixture
-def database(place: Place) -> Iterator[Database]:
+def database(place: Place) -> Iterator[SqlDatabase]:
     with closing(open_store(place)) as opened:
         yield opened
 
@@ -58,7 +59,7 @@ def bounded(monkeypatch: pytest.MonkeyPatch) -> int:
 
 
 def _say(
-    database: Database,
+    database: SqlDatabase,
     count: int,
     at: float = NOW,
     *,
@@ -81,7 +82,7 @@ def _kept(place: Place) -> Counter[str]:
 class Machine:
     """A machine on which `record` runs, and its clocks."""
 
-    database: Database
+    database: SqlDatabase
     days: int = DAYS
     megabytes: int = 1_024
     wall: float = NOW
@@ -111,7 +112,7 @@ class Machine:
 
 @in_both
 def test_others_wait_no_longer_for_large_events_to_be_deleted(
-    database: Database, place: Place, bounded: int
+    database: SqlDatabase, place: Place, bounded: int
 ) -> None:
     _say(database, 120, NOW - (DAYS + 1) * DAY_SECONDS, body="x" * 2_500)
     (holding,) = database.holdings()
@@ -126,7 +127,7 @@ def test_others_wait_no_longer_for_large_events_to_be_deleted(
 
 
 @pytest.mark.parametrize("watched", [True, False])
-def test_nor_for_those_of_many_rooms(watched: bool, database: Database, bounded: int) -> None:
+def test_nor_for_those_of_many_rooms(watched: bool, database: SqlDatabase, bounded: int) -> None:
     old = NOW - DAYS * DAY_SECONDS
     for room in map(str, range(4)):
         _say(database, 11, old, room=room, body="x" * 2_500)
@@ -147,7 +148,7 @@ def test_nor_for_those_of_many_rooms(watched: bool, database: Database, bounded:
 
 @pytest.mark.usefixtures("bounded")
 def test_that_it_goes_a_little_at_a_time_is_no_reason_to_doubt_the_clock(
-    database: Database, place: Place, caplog: pytest.LogCaptureFixture
+    database: SqlDatabase, place: Place, caplog: pytest.LogCaptureFixture
 ) -> None:
     machine = Machine(database)
     soon = NOW - DAYS * DAY_SECONDS + 1
@@ -163,7 +164,7 @@ def test_that_it_goes_a_little_at_a_time_is_no_reason_to_doubt_the_clock(
     "jump", [-90 * DAY_SECONDS, -61.0, JUMP_SECONDS, JUMP_SECONDS + 1, 90 * DAY_SECONDS]
 )
 def test_after_a_jump_nothing_goes_for_its_age_for_an_hour_of_running(
-    jump: float, database: Database, place: Place, caplog: pytest.LogCaptureFixture
+    jump: float, database: SqlDatabase, place: Place, caplog: pytest.LogCaptureFixture
 ) -> None:
     machine = Machine(database)
     machine.wall += jump
@@ -180,7 +181,7 @@ def test_after_a_jump_nothing_goes_for_its_age_for_an_hour_of_running(
 
 @in_both
 def test_the_hour_is_added_up_over_runs_and_time_asleep_is_not_in_it(
-    database: Database, place: Place
+    database: SqlDatabase, place: Place
 ) -> None:
     machine = Machine(database)
     machine.wall += 120
@@ -199,7 +200,7 @@ def test_the_hour_is_added_up_over_runs_and_time_asleep_is_not_in_it(
 
 @in_both
 def test_a_newest_event_in_the_future_puts_it_off_too_and_does_so_once(
-    database: Database, place: Place
+    database: SqlDatabase, place: Place
 ) -> None:
     _say(database, 5, NOW - (DAYS + 1) * DAY_SECONDS)
     _say(database, 95)
@@ -215,7 +216,7 @@ def test_a_newest_event_in_the_future_puts_it_off_too_and_does_so_once(
 
 
 def test_what_was_recorded_while_the_clock_was_ahead_keeps_nothing_else_from_going(
-    database: Database, place: Place
+    database: SqlDatabase, place: Place
 ) -> None:
     _say(database, 3_000, NOW + YEARS)
     _say(database, 100, NOW - DAYS * DAY_SECONDS - 100)
@@ -224,7 +225,7 @@ def test_what_was_recorded_while_the_clock_was_ahead_keeps_nothing_else_from_goi
 
 
 def test_a_clock_that_is_years_ahead_takes_a_tenth_in_a_day_of_running(
-    database: Database, place: Place, caplog: pytest.LogCaptureFixture
+    database: SqlDatabase, place: Place, caplog: pytest.LogCaptureFixture
 ) -> None:
     _say(database, 1_000, NOW - 1_000)
     machine = Machine(database, wall=NOW + YEARS)
@@ -246,7 +247,7 @@ def test_a_clock_that_is_years_ahead_takes_a_tenth_in_a_day_of_running(
 
 
 def test_what_grows_too_old_while_the_clock_is_steady_goes_however_much_it_is(
-    database: Database, place: Place
+    database: SqlDatabase, place: Place
 ) -> None:
     machine = Machine(database, days=1)
     for _ in range(6):
@@ -258,7 +259,7 @@ def test_what_grows_too_old_while_the_clock_is_steady_goes_however_much_it_is(
 
 
 def test_a_store_of_few_large_events_gets_rid_of_one_a_day(
-    database: Database, place: Place
+    database: SqlDatabase, place: Place
 ) -> None:
     _say(database, 3, NOW - 60 * DAY_SECONDS)
     machine = Machine(database)
@@ -269,7 +270,7 @@ def test_a_store_of_few_large_events_gets_rid_of_one_a_day(
 
 @in_both
 def test_what_is_too_old_goes_at_once_stanzas_and_connections_as_rooms_do(
-    database: Database, place: Place
+    database: SqlDatabase, place: Place
 ) -> None:
     old = NOW - (DAYS + 1) * DAY_SECONDS
     with database.transaction():
@@ -285,7 +286,7 @@ def test_what_is_too_old_goes_at_once_stanzas_and_connections_as_rooms_do(
 # --- Size ---------------------------------------------------------------------------------------
 
 
-def _drained(database: Database, megabytes: int) -> int:
+def _drained(database: SqlDatabase, megabytes: int) -> int:
     """Delete what is too much; return how many transactions it took."""
     retention, clocks = Retention(365, megabytes), Clocks(NOW, 0.0, 0.0)
     passes = 0
@@ -296,7 +297,7 @@ def _drained(database: Database, megabytes: int) -> int:
 
 @in_both
 def test_what_is_too_much_goes_the_oldest_first_and_the_file_shrinks(
-    database: Database, place: Place, monkeypatch: pytest.MonkeyPatch
+    database: SqlDatabase, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "EXPIRED_AT_ONCE", 100)
     _say(database, 1_500, body="long " * 200)
@@ -313,7 +314,7 @@ def test_what_is_too_much_goes_the_oldest_first_and_the_file_shrinks(
 
 @pytest.mark.parametrize("text", ["x", "\U0001f600", '"\\'])
 def test_noise_in_a_room_leaves_the_past_of_a_quiet_one(
-    text: str, database: Database, place: Place
+    text: str, database: SqlDatabase, place: Place
 ) -> None:
     noise = text * (6_000 // len(json.dumps(text, ensure_ascii=False)[1:-1].encode()))
     _say(database, 200, room=QUIET, body="what somebody says in a quiet room")
@@ -328,7 +329,7 @@ def test_noise_in_a_room_leaves_the_past_of_a_quiet_one(
 
 @pytest.mark.parametrize("of", ["stanzas", "connections"])
 def test_neither_stanzas_nor_connections_push_a_room_out_of_its_share(
-    of: str, database: Database, place: Place
+    of: str, database: SqlDatabase, place: Place
 ) -> None:
     _say(database, 400, room=QUIET, body="long " * 100)
     _say(database, 400, room=NOISY, body="long " * 100)
@@ -343,7 +344,7 @@ def test_neither_stanzas_nor_connections_push_a_room_out_of_its_share(
 
 
 def test_what_was_recorded_while_the_clock_was_ahead_is_not_kept_in_place_of_what_comes(
-    database: Database, place: Place
+    database: SqlDatabase, place: Place
 ) -> None:
     _say(database, 1_500, NOW + YEARS, body="long " * 200)
     for _ in range(3):
@@ -352,14 +353,14 @@ def test_what_was_recorded_while_the_clock_was_ahead_is_not_kept_in_place_of_wha
     assert {one["time"] < 1000 * (NOW + YEARS) for one in rows(place)} == {True}
 
 
-def test_each_text_is_stored_once_as_utf8(database: Database) -> None:
+def test_each_text_is_stored_once_as_utf8(database: SqlDatabase) -> None:
     _say(database, 40, body="é" * 10_000)
     database.checkpoint()
     assert 800_000 < database.size() < 1_060_000
 
 
 @in_both
-def test_what_a_room_holds_is_counted_as_it_is_written_and_deleted(database: Database) -> None:
+def test_what_a_room_holds_is_counted_as_it_is_written_and_deleted(database: SqlDatabase) -> None:
     twice = {"kind": "message", "body": "é", "stanzaId": "1"}
     with database.transaction():
         database.append(ME, [Happened(NOW, ROOM, twice, shared=True)])
@@ -397,7 +398,7 @@ def test_no_room_loses_what_is_within_its_share_and_something_goes_while_it_is_t
 
 
 def test_stanzas_take_no_more_than_a_quarter_however_little_else_there_is(
-    database: Database, place: Place
+    database: SqlDatabase, place: Place
 ) -> None:
     with database.transaction():
         stanzas = [TracedXml(NOW + number, "in", "1", "long " * 200) for number in range(600)]
@@ -411,7 +412,7 @@ def test_stanzas_take_no_more_than_a_quarter_however_little_else_there_is(
 
 
 def test_looking_at_a_store_that_has_nothing_to_delete_writes_nothing(
-    database: Database, place: Place
+    database: SqlDatabase, place: Place
 ) -> None:
     _say(database, 10)
     before = selected(place, "SELECT * FROM file"), Path(f"{place}-wal").stat().st_size

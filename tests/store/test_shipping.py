@@ -14,13 +14,13 @@ import pytest
 from bridge.settings.database_url import database_url
 from bridge.store import outbox, postgresql_connection, recorder, shipping
 from bridge.store.errors import AwayStoreError, RefusedStoreError
-from bridge.store.opening import Team, open_file, open_store
+from bridge.store.opening import Team, open_file
 from bridge.store.recorder import Recorder
 from bridge.store.shipping import Shipper
 from tests.faults.relay import Relay, Treatment, Way
 from tests.servers.postgresql import PASSWORD, Postgresql
 from tests.store.hall import recorder_in_room, said
-from tests.store.recorded import rows, selected, until
+from tests.store.recorded import open_store, rows, selected, until
 
 
 @pytest.fixture
@@ -85,7 +85,7 @@ async def _member(place: Team, run: str = "run") -> AsyncIterator[Member]:
         await asyncio.to_thread(member.close)
 
 
-def _marks(place: Team, where: str = "shared") -> list[int]:
+def _marks(place: Team, where: str = "shared = 1") -> list[int]:
     return [one["jid"] for one in rows(place, where) if "jid" in one]
 
 
@@ -234,7 +234,7 @@ async def test_what_a_bridge_left_that_ended_follows_with_the_next_one(
         later.hears(4)
         await asyncio.to_thread(postgresql.start)
         await until(lambda: _marks(team) == [1, 2, 3, 4])
-    assert {one["run"] for one in rows(team, "shared AND kind = 'message'")} == {"run", "later"}
+    assert {one["run"] for one in rows(team, "shared = 1 AND kind = 'message'")} == {"run", "later"}
 
 
 async def test_a_full_file_loses_the_oldest_and_counts_them(

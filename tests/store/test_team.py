@@ -15,18 +15,19 @@ import pytest
 from bridge.settings.database_url import database_url
 from bridge.store import shipping
 from bridge.store.clock import steady
-from bridge.store.database import Database, Observer, Query
+from bridge.store.database import Observer, Query
 from bridge.store.errors import BusyStoreError, NotOurStoreError, RefusedStoreError
-from bridge.store.opening import Team, open_file, open_store
+from bridge.store.opening import Team, open_file
 from bridge.store.outbox import Outbox
 from bridge.store.postgresql import PostgresqlDatabase
 from bridge.store.shipping import ship
+from bridge.store.sql import SqlDatabase
 from bridge.store.writer import Entered, Item, Moment, Writer
 from tests.servers.certificates import Authority
 from tests.servers.postgresql import PASSWORD, USER, Postgresql, running_pgbouncer
 from tests.store.hall import ROOM, said
 from tests.store.member import Member
-from tests.store.recorded import rows, selected
+from tests.store.recorded import open_store, rows, selected
 
 ME = Observer("bot@localhost", "McpDebug", "run")
 QUERY = Query((ROOM,), "localhost")
@@ -114,7 +115,7 @@ def test_of_writers_that_commit_crosswise_a_reader_misses_no_event(
     told, place = list[int](), 0
     waits = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
 
-    def write(database: Database, mark: int) -> None:
+    def write(database: SqlDatabase, mark: int) -> None:
         with database.transaction():
             database.append(ME, [said(mark)])
 
