@@ -6,6 +6,7 @@ and cut.
 
 import re
 from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from itertools import chain
 
 from bridge.settings.table import VARIABLES
@@ -13,9 +14,9 @@ from bridge.settings.table import VARIABLES
 PREFIXES = ("XMPP_", "MUC_", "BRIDGE_", "MCP_BOT_")
 """The beginnings of names that are ours, or may have been meant to be."""
 
-MAX_EDITS = 2
-"""The most characters that are added, left out or replaced in a misspelt name. With three, names
-that bots give to settings of their own would count as ours, such as `XMPP_SERVER`."""
+LIKENESS = 0.88
+"""How similar a misspelt name is to ours, by `difflib`: one or two characters differ. With less,
+names that bots give to settings of their own would count as ours, such as `XMPP_SERVER`."""
 
 MAX_COMPARED = 50
 """The most unknown names of one place that are compared with ours. Each takes up to a millisecond,
@@ -63,22 +64,7 @@ def _begins_like_ours(name: str) -> bool:
 
 
 def _meant_by(name: str) -> str:
-    """Return the nearest setting, or the first that begins with `name`; empty if there is none."""
-    near = (
-        variable
-        for edits in range(MAX_EDITS + 1)
-        for variable in VARIABLES
-        if _is_within(edits, name, variable)
-    )
+    """Return the most similar setting, or the first that begins so; empty if there is none."""
+    near = get_close_matches(name, VARIABLES, 1, LIKENESS)
     begun = (it for it in VARIABLES if it.startswith(name) and name not in PREFIXES)
     return next(chain(near, begun), "")
-
-
-def _is_within(edits: int, name: str, other: str) -> bool:
-    """Whether at most so many edits turn `name` into `other`."""
-    if edits < 0 or not (name and other):
-        return len(name) + len(other) <= edits
-    if name[0] == other[0]:
-        return _is_within(edits, name[1:], other[1:])
-    rests = ((name[1:], other[1:]), (name[1:], other), (name, other[1:]))
-    return any(_is_within(edits - 1, *rest) for rest in rests)
