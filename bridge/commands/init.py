@@ -16,7 +16,6 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 from tempfile import gettempdir
-from threading import Thread
 from typing import TypeAlias
 
 from bridge.commands.configuration import PACKAGE_ROOT, current_directory
@@ -50,9 +49,6 @@ UNKNOWN = {"XMPP_PASSWORD": "-", "MUC_ROOM": "room@conference.invalid"}
 
 FROM_DNS = "-"
 """What is typed for the server that DNS names; its variable is not set then."""
-
-PATIENCE_SECONDS = 3.0
-"""How long the question for the server waits for DNS, after the password was typed."""
 
 MAX_ROOMS = 30
 """Most rooms that are listed: they fit on a terminal. Any other can be named."""
@@ -195,18 +191,14 @@ class Setup:
                 say(str(problem))
 
     def _ask_account(self) -> None:
-        """Ask for the account and its server, which is looked up while the password is typed."""
+        """Ask for the account and its server."""
         known = self._load().settings
         self._values["XMPP_DOMAIN"] = ""  # the JID has it
         say("The bridge needs an account. Its JID is such as bot@example.org.")
         self._ask("XMPP_USERNAME", "JID", known.jid if known else "")
         self._values["XMPP_USERNAME"] = self._settings().jid  # with its domain, without a resource
-        findings: list[str] = []
-        lookup = Thread(target=_look_up, args=(self._settings(), findings), daemon=True)
-        lookup.start()
         self._ask("XMPP_PASSWORD", "Password")
-        lookup.join(PATIENCE_SECONDS)
-        say(f"DNS: {'; '.join(findings) or 'no answer yet'}.")
+        say(f"DNS: {'; '.join(_look_up(self._settings())) or 'no answer'}.")
         say(f"A server is HOST, HOST:PORT, xmpps://HOST:PORT, or {FROM_DNS} as DNS says.")
         self._ask("XMPP_SERVICE", "Server", self._values.get("XMPP_SERVICE") or FROM_DNS, _service)
 
@@ -279,6 +271,9 @@ def _service(text: str) -> str:
     return text if "://" in text else f"xmpp://{text}"
 
 
-def _look_up(settings: Settings, findings: list[str]) -> None:
+def _look_up(settings: Settings) -> list[str]:
+    """Return what DNS says of the domain."""
+    findings: list[str] = []
     with suppress(OSError, ConnectionFailedError):  # then the findings say so
         asyncio.run(endpoint.resolve(settings._replace(service=None), findings.append))
+    return findings
