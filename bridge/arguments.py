@@ -44,7 +44,7 @@ def _add_serve(command: argparse.ArgumentParser) -> None:
         2 the command line is wrong, or a set of tools cannot be loaded
     """
     _add_settings(command)
-    _add_read_only(command)
+    _add_flag(command, "--read-only", "withhold every tool that writes to the room")
     sets = command.add_mutually_exclusive_group()
     _add_toolsets(sets)
     help_ = (
@@ -446,8 +446,6 @@ def _add_register(command: argparse.ArgumentParser) -> None:
         "--approve-send",
         "let the agent speak in the room without asking you each time; nothing else",
     )
-    _add_read_only(command)
-    _add_toolsets(command)
     _add_entry(command)
 
 
@@ -601,10 +599,6 @@ def _add_report(command: argparse.ArgumentParser) -> None:
     command.add_argument("--report", metavar="FILE", help=help_)
     help_ = "on the page, replace nicknames, JIDs and hosts one for one, messages by their length"
     _add_flag(command, "--pseudonyms", help_)
-
-
-def _add_read_only(command: argparse.ArgumentParser) -> None:
-    _add_flag(command, "--read-only", "withhold every tool that writes to the room")
 
 
 def _add_toolsets(command: argparse._ActionsContainer) -> None:

@@ -24,17 +24,8 @@ def run(parsed: argparse.Namespace) -> int:
                 package_root=PACKAGE_ROOT,
                 named=parsed.env_file,
             )
-            # Each option is one word, so that a second run finds it in the entry.
-            options = [f"--toolset={name}" for name in parsed.toolsets]
-            if parsed.read_only:
-                options.insert(0, "--read-only")
-            register(
-                location,
-                env_file,
-                options=options,
-                approve_send=parsed.approve_send,
-                only_shown=parsed.print,
-            )
+            approve_send, only_shown = parsed.approve_send, parsed.print
+            register(location, env_file, approve_send=approve_send, only_shown=only_shown)
     except RegistrationError as error:
         if error.by_hand:
             write_out(error.by_hand)

@@ -68,17 +68,11 @@ def location_of(key: str, name: str) -> EntryLocation:
 
 
 def register(
-    location: EntryLocation,
-    env_file: Path,
-    *,
-    options: Sequence[str] = (),
-    approve_send: bool,
-    only_shown: bool,
+    location: EntryLocation, env_file: Path, *, approve_send: bool, only_shown: bool
 ) -> None:
     """Start this bridge once as it is to be registered, register it, and print what was done.
 
-    `options` are options of `serve`, each in one word. Raises `RegistrationError`; the changes that
-    were made before the error have been printed.
+    Raises `RegistrationError`. If it changed a file before that, it has printed so.
     """
     program = location.client
     if approve_send and not program.takes_approval:
@@ -92,7 +86,7 @@ def register(
     for flaw in flawed:
         complain(f"WARNING: {one_line(flaw)}")
     command = own_command(sys.argv[0], sys.executable)
-    launch = (*command, ENV_FILE_OPTION, str(env_file), *options)
+    launch = (*command, ENV_FILE_OPTION, str(env_file))
     planned = plan(location, launch, approve_send=approve_send)
     entry = _entry(location, planned)
     trial = None if only_shown else asyncio.run(try_out(*_startable(location, entry)))
@@ -100,7 +94,7 @@ def register(
         if warning not in flawed:
             complain(f"WARNING: {one_line(warning)}")
     unchanged = f"{program.title} has it already, as {location.name}; nothing was changed."
-    kept = [word for word in user_arguments(entry["args"]) if word not in options]
+    kept = user_arguments(entry["args"])
     _report(planned, only_shown=only_shown, unchanged=unchanged)
     if kept:
         write_out(

@@ -66,16 +66,25 @@ def test_the_file_of_a_client_is_written_tried_and_restored(run: Run, home: Path
     assert "nothing was changed" in run("unregister", client).stdout
 
 
-def test_options_of_serve_are_registered_and_tried_once_for_all(run: Run, home: Path) -> None:
-    for named in (("--read-only", "--toolset", "samples"), ()):
-        ran = run("register", "cursor", "--env-file", str(home / "s.env"), *named)
-        assert (ran.returncode, "xmppSend" in ran.stdout) == (0, False)
-        assert "word_count" in ran.stdout
-        kept = "It keeps --read-only --toolset=samples" in ran.stdout
-        assert kept is not bool(named)
-        entry = json.loads((home / FILES["cursor"]).read_text())["mcpServers"]["xmpp"]
-        assert entry["args"][2:] == ["--read-only", "--toolset=samples"]
-    refused = run("register", "cursor", "--env-file", str(home / "s.env"), "--toolset", "nosuch")
+def test_options_that_the_user_added_to_the_entry_are_kept_and_tried(run: Run, home: Path) -> None:
+    register = ("register", "cursor", "--env-file", str(home / "s.env"))
+    assert run(*register).returncode == 0
+    path = home / FILES["cursor"]
+    written = json.loads(path.read_text())
+    added = ["--read-only", "--toolset=samples"]
+    written["mcpServers"]["xmpp"]["args"] += added
+    path.write_text(json.dumps(written))
+    ran = run(*register)
+    assert (ran.returncode, "xmppSend" in ran.stdout, "word_count" in ran.stdout) == (
+        0,
+        False,
+        True,
+    )
+    assert f"It keeps {' '.join(added)}" in ran.stdout
+    assert json.loads(path.read_text())["mcpServers"]["xmpp"]["args"][2:] == added
+    written["mcpServers"]["xmpp"]["args"] += ["--toolset=nosuch"]
+    path.write_text(json.dumps(written))
+    refused = run(*register)
     assert (refused.returncode, "nosuch" in refused.stderr) == (1, True)
 
 
