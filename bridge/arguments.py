@@ -244,7 +244,6 @@ def _add_watch(command: argparse.ArgumentParser) -> None:
     _add_flag(command, "--stanzas", "the stanzas themselves, laid out, without their secrets")
     _add_flag(command, "--json", "one JSON object a line")
     _add_flag(command, "--first", "end with the first event, and exit code 0")
-    _add_local(command)
     help_ = "end after this time; exit code 1 if nothing was shown by then"
     _add_number(command, "--timeout", MAX_SECONDS, "SECONDS", help_)
     _add_filters(command)
@@ -278,7 +277,6 @@ def _add_log(command: argparse.ArgumentParser) -> None:
     help_ = "print what happened in this time as a scenario file, for xmpp-bridge expect"
     command.add_argument("--as-scenario", metavar="FROM..TO", help=help_)
     _add_report(command)
-    _add_local(command)
     _add_filters(command)
 
 
@@ -572,10 +570,6 @@ def _kinds(text: str) -> list[str]:
             + nearest(unknown[0], KINDS)
         )
     return kinds
-
-
-def _add_local(command: argparse.ArgumentParser) -> None:
-    _add_flag(command, "--local", "on a terminal, show times in the local zone")
 
 
 def _add_report(command: argparse.ArgumentParser) -> None:

@@ -3,15 +3,12 @@
 import re
 from contextlib import suppress
 from datetime import datetime, timedelta
-from zoneinfo import ZoneInfo
 
 from bridge.text import quoted
 
 SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
 _PART = "([0-9]{1,5}) ?(s|sec|seconds?|m|min|minutes?|h|hours?|d|days?|w|weeks?)"
-_RULE = re.compile(r"([A-Za-z]{3,}|<[A-Za-z0-9+-]{3,}>)[+-]?\d.*|/.*")
-"""Values of `TZ` other than the name of a zone: a rule, or the path of a file."""
 _AGO = re.compile(f"-?({_PART} ?)+|({_PART} ?)+ago")
 _DAYS = {"today": 0, "yesterday": 1}
 """The words for days, which a time of day may follow, and how many days ago each day is."""
@@ -39,15 +36,3 @@ def moment(text: str, now: datetime) -> float:
         f'{quoted(text)} is no time; write 2026-01-31, "2026-01-31 12:00", 12:00, '
         '2026-01-31T12:00:00Z, now, today, "yesterday 12:00", 90m or "2 hours ago"'
     )
-
-
-def is_zone(name: str) -> bool:
-    """Whether `name` can be the value of `TZ` (tzset(3)); with any other, local time is UTC."""
-    name = name.removeprefix(":")
-    if not name or _RULE.fullmatch(name):
-        return True
-    try:
-        ZoneInfo(name)
-    except (OSError, ValueError, KeyError):  # a folder; no name of a file; no such zone
-        return False
-    return True

@@ -75,8 +75,6 @@ class RoomView:
     display: Display
     names_rooms: bool = False
     """Whether to say which room an event is of."""
-    local: bool = False
-    """Whether times on a terminal are local ones rather than UTC."""
     looks_back: bool = False
     """Whether past events are shown. Then the date of the first event is written too. A message
     that was sent is shown, since it is only given if the room did not send it back."""
@@ -140,7 +138,7 @@ class RoomView:
         return "\n".join([*self._new_day(traced.at), *lines])
 
     def _moment(self, at: float) -> datetime:
-        return datetime.fromtimestamp(at, None if self.local else UTC)
+        return datetime.fromtimestamp(at, UTC)
 
     def _new_day(self, at: float) -> list[str]:
         """Return a line with the date if it differs from the date of the last event."""
@@ -225,16 +223,16 @@ class News:
         return place
 
 
-def _views(*, several: bool, local: bool) -> tuple[RoomView, RoomView]:
+def _views(*, several: bool) -> tuple[RoomView, RoomView]:
     """Return the views for stdout and for stderr.
 
     On one terminal one view writes both, so that the date is written once.
     """
     stdout, stderr = sys.stdout, sys.stderr  # stderr is None if it was closed
-    view = RoomView(display_of(stdout), names_rooms=several, local=local)
+    view = RoomView(display_of(stdout), names_rooms=several)
     if stderr is None or (stderr.isatty() and stdout.isatty()):
         return view, view
-    return view, RoomView(display_of(stderr), names_rooms=several, local=local)
+    return view, RoomView(display_of(stderr), names_rooms=several)
 
 
 async def watch(
@@ -253,7 +251,7 @@ async def watch(
     ended, hopeless, has_shown = asyncio.Event(), False, False
     output = Output(sys.stdout, sys.stderr, ended.set)
     marks_present = selection is None and not (as_json or parsed.stanzas)
-    view, notices = _views(several=len(settings.rooms) > 1, local=parsed.local)
+    view, notices = _views(several=len(settings.rooms) > 1)
 
     def on_record(record: Record) -> None:
         nonlocal hopeless, has_shown

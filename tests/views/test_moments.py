@@ -7,7 +7,7 @@ from datetime import datetime
 import pytest
 
 from bridge.text import iso
-from bridge.views.moments import is_zone, moment
+from bridge.views.moments import moment
 
 NOW = datetime(2026, 3, 30, 9, 30)
 """The day after the clocks were put forward, local time."""
@@ -53,16 +53,3 @@ def test_what_is_no_time_is_refused_with_what_would_be_one(text: str) -> None:
     with pytest.raises(ValueError, match="is no time; write 2026-01-31") as refused:
         moment(text, NOW)
     assert "\u202e" not in str(refused.value)
-
-
-@pytest.mark.parametrize(
-    ("name", "is_one"),
-    [
-        *((name, True) for name in ("", "UTC", "Europe/Berlin", ":Europe/Berlin", "Etc/GMT+5")),
-        *((name, True) for name in ("CET-1CEST", "<+03>-3", "EST5EDT,M3.2.0,M11.1.0")),
-        *((name, False) for name in ("Europe/Nowhere", "Nowhere", "Europe", "Europe/", "../x")),
-        *((name, False) for name in ("europe berlin", "\udcff", "a" * 5_000, "+01:00")),
-    ],
-)
-def test_a_zone_that_does_not_exist_is_none(name: str, is_one: bool) -> None:
-    assert is_zone(name) is is_one
