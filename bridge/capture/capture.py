@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from bridge.capture.causes import cause
 from bridge.capture.examined import Examined
+from bridge.capture.finding import Finding
 from bridge.capture.sorting import begins, claim, whose
 from bridge.capture.stanza import FAILURE, HOLE, PAUSE, Stanza
 from bridge.capture.stream import Stream
@@ -34,9 +35,14 @@ class Capture:
         command: str = "",
         nickname: str = "",
         observe: Callable[[Examined, Stanza], None] | None = None,
+        on_new: Callable[[Finding], None] = lambda finding: None,
     ) -> None:
-        """Call `observe` with each stanza once its stream has taken it."""
+        """Call `observe` with each stanza once its stream has taken it.
+
+        Call `on_new` with the first finding of each key on a stream.
+        """
         self._observe = observe
+        self._on_new = on_new
         self.streams: list[Examined] = []
         """The streams, in the order in which they began."""
         self.left_out = 0
@@ -140,7 +146,8 @@ class Capture:
             self._observe(examined, stanza)
 
     def _begin(self, session: str) -> Examined:
-        examined = Examined(Stream(command=self._command, nickname=self._nickname), session)
+        stream = Stream(command=self._command, nickname=self._nickname)
+        examined = Examined(stream, session, self._on_new)
         examined.stream.ending.last, self._hole = self._hole, None
         self.streams.append(examined)
         # Streams that have ended, or never got in, get no more stanzas.

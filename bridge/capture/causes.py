@@ -79,6 +79,10 @@ secret: login; error, XEP-0114, 3
     The server refused the component's handshake{why}.
     -> Check the secret: it has to be the same in the server's configuration and in the component's.
     It is no password of an account.
+could-bind: login; warning, RFC 5802, 6
+    The client said by {mechanism} that the server has no channel binding (flag y), and the server
+    offers {offered}. This server let it in; one that checks this refuses it as a downgrade.
+    -> Update the client, or let it offer no channel binding (flag n).
 flag: login; note, RFC 5802, 6
     The client said that it knows channel binding, and that the server has none (flag y).
     -> Nothing: the server offers none here. Behind a proxy that hides the offer, flag n is safer.

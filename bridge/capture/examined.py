@@ -1,6 +1,6 @@
 """One stream of a log, and the findings on it. Pure, within bounds."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from bridge.capture.finding import Disproof, Finding, Outcome, Severity
 from bridge.capture.stanza import Stanza
@@ -14,8 +14,15 @@ MAX_FINDINGS = 16
 class Examined:
     """One stream, and the findings on it."""
 
-    def __init__(self, stream: Stream, session: str) -> None:
+    def __init__(
+        self,
+        stream: Stream,
+        session: str,
+        on_new: Callable[[Finding], None] = lambda finding: None,
+    ) -> None:
+        """Call `on_new` with the first finding of each key."""
         self.stream = stream
+        self._on_new = on_new
         self.session = session
         """The name by which the log tells this stream from others; empty if it does not."""
         self.only_account = ""
@@ -49,6 +56,7 @@ class Examined:
                 self._newest[key] = finding
             elif len(self._findings) < MAX_FINDINGS or self._drop_for(finding):
                 self._findings[key] = finding
+                self._on_new(finding)
 
     def add_cut(self) -> None:
         """Add the finding `cut`, if there is one: the stream does not go on."""

@@ -247,8 +247,12 @@ def refused(login: LoginState, client: Entity, stanza: Stanza) -> Iterator[Findi
 
 
 def accepted(login: LoginState, client: Entity, stanza: Stanza) -> Iterator[Outcome]:
-    """Find that the client logged in after all, on the stream on which it was refused."""
-    del client, stanza
+    """Find that the client logged in after all, or in a way that other servers refuse."""
+    del client
+    offered = [name for name in login.mechanisms if name.endswith("-PLUS")]
+    if login.binding_flag == "y" and offered:
+        words = {"mechanism": quoted(login.mechanism), "offered": quoted(", ".join(offered))}
+        yield cause("could-bind", stanza.place, **words)
     yield from recovered(login.refusals, " A later try on the same stream succeeded.")
     login.refusals = ()
 

@@ -4,7 +4,7 @@ import asyncio
 import json
 import logging
 import re
-from asyncio.subprocess import PIPE
+from asyncio.subprocess import PIPE, Process
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from itertools import count
@@ -27,7 +27,7 @@ NOTICE_SECONDS = 2.0
 """How long the server may take to end before the log says that we wait for it."""
 
 TERMINATE_SECONDS = 2.0
-"""How long the server has after SIGTERM before it is killed (MCP, "Shutdown", stdio)."""
+"""How long a process has after SIGTERM before it is killed (MCP, "Shutdown", stdio)."""
 
 EXIT_SECONDS = 1.0
 """How long a server whose stdout has ended may take to exit, and a killed one to be gone."""
@@ -121,7 +121,7 @@ class ServerProcess:
 
     async def exit_description(self) -> str:
         """Return in words how the server ended, after its stdout has ended."""
-        if not await self._exited(EXIT_SECONDS):
+        if not await exited(self._process, EXIT_SECONDS):
             return "the server closed its output"
         code = self._process.returncode or 0
         how = f"exit code {code}" if code >= 0 else f"killed by signal {-code}"
@@ -132,26 +132,16 @@ class ServerProcess:
         for answer in self._answers.values():
             answer.cancel()
         self._stdin.close()
-        if not await self._exited(NOTICE_SECONDS):
+        if not await exited(self._process, NOTICE_SECONDS):
             log.info("the server is still at work; waiting %g s at most", STOP_SECONDS)
-            if not await self._exited(STOP_SECONDS - NOTICE_SECONDS):
+            if not await exited(self._process, STOP_SECONDS - NOTICE_SECONDS):
                 log.info("the server did not end when its input did; it is terminated")
-                with suppress(ProcessLookupError):  # it ended by then
-                    self._process.terminate()
-                    if not await self._exited(TERMINATE_SECONDS):
-                        self._process.kill()
-                        await self._exited(EXIT_SECONDS)
+                await terminate(self._process)
         # A child of the server may outlive it, and keep its stdout open for any time.
         await asyncio.wait(self._readers, timeout=EXIT_SECONDS)
         # asyncio has no public way to close the pipes of a process.
         self._process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001 - as said
         await asyncio.gather(*self._readers)
-
-    async def _exited(self, seconds: float) -> bool:
-        """Wait at most `seconds` for the process to exit; return whether it did."""
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._process.wait(), seconds)
-        return self._process.returncode is not None
 
     async def exchange(
         self, body: bytes, what: str, ids: Sequence[Id | None], *last: Id | None
@@ -282,3 +272,19 @@ def _flaw(value: object, levels: int = MAX_DEPTH) -> str:
         return f"it has more than {MAX_DEPTH} values inside one another"
     inner = value.values() if isinstance(value, dict) else value
     return next(filter(None, (_flaw(item, levels - 1) for item in inner)), "")
+
+
+async def exited(process: Process, seconds: float) -> bool:
+    """Wait at most `seconds` for a process to exit; return whether it did."""
+    with suppress(TimeoutError):
+        await asyncio.wait_for(process.wait(), seconds)
+    return process.returncode is not None
+
+
+async def terminate(process: Process) -> None:
+    """Terminate a process unless it has ended, and kill it if it goes on."""
+    with suppress(ProcessLookupError):
+        process.terminate()
+        if not await exited(process, TERMINATE_SECONDS):
+            process.kill()
+            await exited(process, EXIT_SECONDS)

@@ -15,11 +15,8 @@ from bridge.capture.formats import NO_LOGS, how_to
 from bridge.capture.reader import MAX_LINE_BYTES, LogReader
 from bridge.capture.verdict import verdict
 from bridge.commands.exit import FAILURE, SUCCESS, USAGE, UsageError
-from bridge.commands.report import report_path, write_report
+from bridge.commands.report import captured_page, report_path, write_report
 from bridge.logs import can_print, complain, write_out
-from bridge.page.captured import CapturedPage
-from bridge.page.chronicle import Chronicle
-from bridge.page.pseudonyms import Pseudonyms
 from bridge.text import one_line, quoted
 from bridge.views.explain import as_json, lines_of
 from bridge.views.output import complain_of, display_of
@@ -39,9 +36,8 @@ def run(parsed: argparse.Namespace) -> int:
     if not can_print():
         return FAILURE
     account = lower_bare(parsed.account or "")
-    page = CapturedPage(
-        Chronicle(Pseudonyms(on=parsed.pseudonyms)),
-        lambda stream: not account or lower_bare(stream.client.account) in {account, ""},
+    page = captured_page(
+        parsed, lambda stream: not account or lower_bare(stream.client.account) in {account, ""}
     )
     capture = Capture(
         command=parsed.command_text or "",

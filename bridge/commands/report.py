@@ -1,11 +1,15 @@
 """The options `--report` and `--pseudonyms` of a command."""
 
 import argparse
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from bridge.capture.stream import Stream
 from bridge.commands.exit import FAILURE, SUCCESS, UsageError
 from bridge.logs import complain
+from bridge.page.captured import CapturedPage
+from bridge.page.chronicle import Chronicle
+from bridge.page.pseudonyms import Pseudonyms
 from bridge.page.report import ReportError, UnusableReportError, check, write
 from bridge.page.timeline import Timeline
 from bridge.text import one_line
@@ -36,3 +40,10 @@ def write_report(timeline: Timeline, path: Path) -> int:
         complain(f"xmpp-bridge: --report: {one_line(str(error))}")
         return FAILURE
     return SUCCESS
+
+
+def captured_page(
+    parsed: argparse.Namespace, is_wanted: Callable[[Stream], bool] = lambda stream: True
+) -> CapturedPage:
+    """Return the page of a capture; only streams for which `is_wanted` is true get on it."""
+    return CapturedPage(Chronicle(Pseudonyms(on=parsed.pseudonyms)), is_wanted)

@@ -5,10 +5,19 @@ import hmac
 import re
 import secrets
 from base64 import b64decode, b64encode
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from xml.etree.ElementTree import Element
 
 from bridge.sandbox.errors import SandboxError
+from bridge.sandbox.stanza import tag
+from bridge.wire.names import SASL, local
 from bridge.wire.scram import HASHES, proofs
+
+MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-1", "PLAIN")
+"""The mechanisms under TLS, best first."""
+
+LOGIN = frozenset(f"{{{SASL}}}{name}" for name in ("auth", "response", "abort"))
+"""The tags of what a client sends to log in."""
 
 ITERATIONS = 4096
 """Rounds of PBKDF2: the least that RFC 7677 section 4 allows, since the password is random."""
@@ -20,6 +29,58 @@ CLIENT_FINAL = re.compile(rb"(c=([^,]+),r=([^,]+).*),p=([^,]*)")
 
 class AuthenticationError(SandboxError):
     """The client failed to log in; the text is a SASL failure of RFC 6120 section 6.5."""
+
+
+class SaslLogin:
+    """The login of one client. Passwords are compared in constant time."""
+
+    def __init__(
+        self, accounts: Callable[[], Mapping[str, str]], offered: Sequence[str] = MECHANISMS
+    ) -> None:
+        """`accounts` is called at each attempt, and returns names and passwords."""
+        self._accounts = accounts
+        self._exchange: Exchange | None = None
+        self.offered = offered
+        self.mechanism = ""
+        """The mechanism of the latest attempt."""
+        self.flag = ""
+        """The flag for channel binding that it had (RFC 5802, section 7); empty without SCRAM."""
+
+    @property
+    def feature(self) -> str:
+        """The feature that offers the mechanisms, as XML."""
+        names = (tag("mechanism", name) for name in self.offered)
+        return tag("mechanisms", "".join(names), xmlns=SASL)
+
+    def receive(self, element: Element) -> tuple[str, str]:
+        """Return the answer to one of `LOGIN`, and the account whose password is proved by it.
+
+        The account is empty unless the answer is `<success/>`.
+        """
+        exchange, self._exchange = self._exchange, None
+        try:
+            match local(element.tag), exchange:
+                case "auth", _:
+                    return self._begin(element)
+                case "response", Exchange():
+                    proof = exchange.verify(decode(element.text or ""))
+                    return _answer("success", proof), exchange.username
+                case "abort", _:
+                    raise AuthenticationError("aborted")
+            raise AuthenticationError("malformed-request")
+        except AuthenticationError as refusal:
+            return tag("failure", tag(str(refusal)), xmlns=SASL), ""
+
+    def _begin(self, auth: Element) -> tuple[str, str]:
+        self.mechanism, self.flag = auth.get("mechanism", ""), ""
+        if self.mechanism not in self.offered:
+            raise AuthenticationError("invalid-mechanism")
+        first = decode(auth.text or "")
+        if self.mechanism == "PLAIN":
+            return _answer("success", b""), plain(first, self._accounts())
+        self.flag = first[:1].decode("ascii", "replace")
+        self._exchange = Exchange(first, self._accounts(), self.mechanism)
+        return _answer("challenge", self._exchange.challenge), ""
 
 
 class Exchange:
@@ -76,3 +137,7 @@ def decode(text: bytes | str) -> bytes:
         return b64decode(text, validate=True)
     except ValueError:
         raise AuthenticationError("incorrect-encoding") from None
+
+
+def _answer(name: str, content: bytes) -> str:
+    return tag(name, b64encode(content).decode(), xmlns=SASL)

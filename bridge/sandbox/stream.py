@@ -3,16 +3,15 @@
 import asyncio
 import secrets
 import ssl
-from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 from xml.etree.ElementTree import Element
 
 from bridge.sandbox.errors import SandboxError
-from bridge.sandbox.scram import AuthenticationError, Exchange, decode, plain
+from bridge.sandbox.scram import LOGIN, MECHANISMS, SaslLogin
 from bridge.sandbox.stanza import DOMAIN, PART_LIMIT, tag
-from bridge.wire.names import BIND, CLIENT, HEADER, IQ, SASL, STREAM_ERRORS, STREAMS, TLS
+from bridge.wire.names import BIND, CLIENT, HEADER, IQ, STREAM_ERRORS, STREAMS, TLS
 from bridge.wire.xmlstream import DamagedElement, XmlStream, XmlStreamError
 from bridge.wire.xmlwriter import escaped
 
@@ -27,9 +26,6 @@ UNREAD_LIMIT = 4 * 1024 * 1024
 
 CLOSING_SECONDS = 0.5
 """How long the connection stays open after the end of the stream, for the client to read it."""
-
-MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-1", "PLAIN")
-"""The mechanisms under TLS, best first. Without TLS the server offers only the first."""
 
 
 class TlsIdentity(NamedTuple):
@@ -93,27 +89,17 @@ class Stream:
 
         `accounts` is called at each attempt, and returns names and passwords.
         """
-        mechanisms = MECHANISMS[: None if self._tls else 1]
-        offered = "".join(tag("mechanism", name) for name in mechanisms)
-        await self._open(tag("mechanisms", offered, xmlns=SASL))
+        # Without TLS, no password is to come in clear.
+        login = SaslLogin(accounts, MECHANISMS if self._tls else MECHANISMS[:1])
+        await self._open(login.feature)
         while True:
-            try:
-                auth = await self._next_of_sasl("auth")
-                mechanism = auth.get("mechanism", "")
-                if mechanism not in mechanisms:
-                    raise AuthenticationError("invalid-mechanism")
-                if mechanism == "PLAIN":
-                    username = plain(decode(auth.text or ""), accounts())
-                    self.send(tag("success", xmlns=SASL))
-                    return username
-                exchange = Exchange(decode(auth.text or ""), accounts(), mechanism)
-                self.send(tag("challenge", b64encode(exchange.challenge).decode(), xmlns=SASL))
-                response = await self._next_of_sasl("response")
-                proof = exchange.verify(decode(response.text or ""))
-                self.send(tag("success", b64encode(proof).decode(), xmlns=SASL))
-                return exchange.username
-            except AuthenticationError as refusal:
-                self.send(tag("failure", tag(str(refusal)), xmlns=SASL))
+            element = await self.next()
+            if element.tag not in LOGIN:
+                raise StreamEndedError("not-authorized")
+            answer, username = login.receive(element)
+            self.send(answer)
+            if username:
+                return username
 
     async def bind(self, username: str) -> None:
         """Bind a full JID on a new stream (RFC 6120 sections 6.4.6 and 7)."""
@@ -185,9 +171,3 @@ class Stream:
         if header.get("to") != DOMAIN:
             raise StreamEndedError("host-unknown")
         self.send(f"<stream:features>{feature}</stream:features>")
-
-    async def _next_of_sasl(self, name: str) -> Element:
-        element = await self.next()
-        if element.tag != f"{{{SASL}}}{name}":
-            raise StreamEndedError("not-authorized")
-        return element

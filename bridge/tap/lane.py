@@ -6,10 +6,11 @@ Joined, the pieces are what came, byte for byte. A stanza is held until it is wh
 from collections.abc import Iterator
 from typing import NamedTuple
 from xml.etree.ElementTree import Element
-from xml.parsers.expat import ParserCreate
 
+from bridge.capture.elements import depths
 from bridge.capture.stanza import FOOTER
 from bridge.wire.xmlstream import XmlStream, XmlStreamError
+from bridge.wire.xmlwriter import written
 
 MAX_HELD_BYTES = 256 * 1024
 """A stanza that is longer is passed on in parts. Servers refuse most stanzas above this size, and
@@ -17,9 +18,6 @@ whatever has to be changed is far shorter."""
 
 MAX_DEPTH = 128
 """Most levels of nested elements that the rules look at, as on the bridge's own stream."""
-
-CHILD = 3
-"""The depth of a child of the element, within the opening tag that the parser is given."""
 
 
 class Piece(NamedTuple):
@@ -38,11 +36,6 @@ class StreamLane:
         self._held = bytearray()
         self.unparsed = ""
         """Why what comes is no longer read, but only passed on; empty as long as it is read."""
-
-    @property
-    def opening(self) -> bytes:
-        """An opening tag with the namespaces of the header."""
-        return self._xml.opening
 
     def feed(self, data: bytes) -> Iterator[Piece]:
         """Yield what is whole. Once the stream cannot be read, yield what comes as it is."""
@@ -69,42 +62,15 @@ class StreamLane:
         return raw
 
 
-def without(raw: bytes, opening: bytes, tags: frozenset[str]) -> tuple[bytes, set[str]]:
-    """Return an element without its children of these tags, and the tags that were taken out.
-
-    `opening` declares the namespaces of the stream. All other bytes stay as they are. Raises
-    `ExpatError` for what is not well-formed.
-    """
-    parser = ParserCreate("utf-8", "}")
-    depth, begin, is_over = 0, -1, False
-    cuts: list[tuple[int, int]] = []
-    taken: set[str] = set()
-
-    def settle(*_: object) -> None:
-        # Only the event behind an element tells where the element ends.
-        nonlocal begin, is_over
-        if is_over:
-            cuts.append((begin, parser.CurrentByteIndex))
-            begin, is_over = -1, False
-
-    def start(name: str, attributes: object) -> None:
-        nonlocal depth, begin
-        settle()
-        depth += 1
-        if depth == CHILD and f"{{{name}" in tags:
-            begin = parser.CurrentByteIndex
-            taken.add(f"{{{name}")
-
-    def end(name: str) -> None:
-        nonlocal depth, is_over
-        settle()
-        is_over = depth == CHILD and begin >= 0
-        depth -= 1
-
-    parser.StartElementHandler, parser.EndElementHandler = start, end
-    parser.DefaultHandler = settle
-    whole = b"%b%b</s>" % (opening, raw)
-    parser.Parse(whole, True)
-    for first, last in reversed(cuts):
-        whole = whole[:first] + whole[last:]
-    return whole[len(opening) : -len(b"</s>")], taken
+def without(raw: bytes, element: Element, children: list[Element]) -> bytes:
+    """Return the bytes of an element without these children; all other bytes stay as they are."""
+    text = raw.decode()
+    ends = [end for depth, end in depths(text) if depth == 1]
+    spans = [*zip(element, ends, ends[1:], strict=False)]
+    is_plain = len(ends) == len(element) + 1
+    for child, begin, end in reversed(spans):
+        if child in children:
+            element.remove(child)
+            text = text[:begin] + text[end:]
+    # With a CDATA section, what looks like a tag may be none.
+    return (text if is_plain else written(element)).encode()

@@ -7,22 +7,22 @@ side may be silent is its own matter.
 import asyncio
 import socket
 import ssl
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from functools import partial
 from xml.etree.ElementTree import Element
 
+from bridge.sandbox.scram import SaslLogin
 from bridge.sandbox.stream import TlsIdentity
 from bridge.settings.table import Settings
 from bridge.tap import relay
-from bridge.tap.login import ClientLogin
 from bridge.tap.relay import Relay, Step
 from bridge.tap.witness import Witness
 from bridge.text import quoted
 from bridge.wire import names
 from bridge.wire.scram import ScramError
 from bridge.xmpp.link import sasl, tls
-from bridge.xmpp.link.connection import fault_of_mistake
+from bridge.xmpp.link.connection import fault_of, fault_of_mistake
 from bridge.xmpp.link.endpoint import connect, resolve
 from bridge.xmpp.link.from_slixmpp import sasl_prepared
 from bridge.xmpp.link.stanzas import xml_of
@@ -42,51 +42,37 @@ TLS_BEGINS = b"\x16"
 """The first byte of a TLS handshake (RFC 8446, section 5.1)."""
 
 
-@dataclass(frozen=True)
-class Upstream:
-    """Where clients are led to, and how."""
-
-    settings: Settings
-    identity: TlsIdentity | None
-    """The certificate for clients; None for components, which speak no TLS."""
-    logs_in: bool = False
-    """Whether clients log in to tap, and tap logs in to the server."""
-
-
 class Side(asyncio.Protocol):
     """One connection: the client's or the server's."""
+
+    other: "Side"
+    """The connection to which everything goes that comes here."""
 
     def __init__(self, receive: Callable[[bytes], None], lost: Callable[[bool], None]) -> None:
         self._receive, self._lost = receive, lost
         self.transport: asyncio.Transport | None = None
-        self.other: Side | None = None
-        self.is_muted = False
-        """Whether what comes is dropped: it came before TLS, in clear."""
-        self._unsent: bytearray | None = None
-        """What waits for the end of a TLS handshake; None at other times."""
         self.gone = asyncio.Event()
-        """Set once a connection that was made has ended."""
+        """Set while there is no connection."""
+        self.gone.set()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep the transport."""
         assert isinstance(transport, asyncio.Transport)
         self.transport = transport
+        self.gone.clear()
         transport.set_write_buffer_limits(high=UNSENT_BYTES)
 
     def data_received(self, data: bytes) -> None:
         """Hand over what came."""
-        if not self.is_muted:
-            self._receive(data)
+        self._receive(data)
 
     def pause_writing(self) -> None:
         """Read nothing from the other side until this side has read."""
-        if self.other is not None and self.other.transport is not None:
-            self.other.transport.pause_reading()
+        self.other.pause()
 
     def resume_writing(self) -> None:
         """Read from the other side again."""
-        if self.other is not None and self.other.transport is not None:
-            self.other.transport.resume_reading()
+        self.other.resume()
 
     def connection_lost(self, reason: BaseException | None) -> None:
         """Report the end, and whether the connection was cut."""
@@ -94,11 +80,19 @@ class Side(asyncio.Protocol):
         self.gone.set()
         self._lost(reason is not None)
 
+    def pause(self) -> None:
+        """Read nothing until `resume`."""
+        if self.transport is not None:
+            self.transport.pause_reading()
+
+    def resume(self) -> None:
+        """Read again."""
+        if self.transport is not None:
+            self.transport.resume_reading()
+
     def write(self, data: bytes) -> None:
         """Send, unless the connection has ended."""
-        if self._unsent is not None:
-            self._unsent += data
-        elif self.transport is not None and not self.transport.is_closing():
+        if self.transport is not None and not self.transport.is_closing():
             self.transport.write(data)
 
     def end(self, *, was_cut: bool = False) -> None:
@@ -112,7 +106,6 @@ class Side(asyncio.Protocol):
         """Begin TLS: as the client of a `domain`, or as the server; raises `OSError`."""
         if self.transport is None:
             raise ConnectionResetError
-        self.is_muted, self._unsent = False, bytearray()
         secured = await asyncio.get_running_loop().start_tls(
             self.transport,
             self,
@@ -124,109 +117,109 @@ class Side(asyncio.Protocol):
         if secured is None:  # it has ended meanwhile
             raise ConnectionResetError
         self.connection_made(secured)
-        unsent, self._unsent = self._unsent, None
-        self.write(bytes(unsent))
 
 
 class Link:
     """One client's connection, and the connection to the server that belongs to it."""
 
     def __init__(
-        self, upstream: Upstream, witness: Witness, changed: Callable[[str], None]
+        self,
+        settings: Settings,
+        identity: TlsIdentity | None,
+        witness: Witness,
+        *,
+        logs_in: bool = False,
     ) -> None:
-        self._settings, self._identity = upstream.settings, upstream.identity
-        self._domain = upstream.settings.domain.strip("[]")
-        rooms = self._settings.rooms or ("the room",)  # with --to there may be no settings
-        self._place = Place.of(self._settings._replace(rooms=rooms))
+        """`identity` is the certificate for clients; None for components, which speak no TLS.
+
+        If it `logs_in`, the client logs in to tap, and tap logs in to the server.
+        """
+        self._settings, self._identity = settings, identity
+        self._domain = settings.domain.strip("[]")
+        rooms = settings.rooms or ("the room",)  # with --to there may be no settings
+        self._place = Place.of(settings._replace(rooms=rooms))
+        self._login: SaslLogin | None = None
+        if logs_in:
+            words = settings.username, settings.password.reveal()
+            username, password = map(sasl_prepared, words)
+            self._login = SaslLogin(lambda: {username.lower(): password})
+        self._relay = Relay(self._login)
         self._witness = witness
-        self._changed = changed
         self._session = witness.begin()
         self._down = Side(lambda data: self._receive(True, data), lambda cut: self._lost(True, cut))
         self._up = Side(lambda data: self._receive(False, data), lambda cut: self._lost(False, cut))
         self._down.other, self._up.other = self._up, self._down
-        self._login: ClientLogin | None = None
-        if upstream.logs_in:
-            words = self._settings.username, self._settings.password.reveal()
-            self._login = ClientLogin(*map(sasl_prepared, words))
-        self._relay = Relay(self._login)
+        self._opening: Side | None = None
+        """The side to which a connection, or TLS, is just being made."""
         self._answer: asyncio.Future[Element] | None = None
-        self._task: asyncio.Task[None] | None = None
-        self._ended = asyncio.Event()
+        self._work = asyncio.Queue[Callable[[], Awaitable[None]] | None]()
+        """What is to be done while both connections stand; None at their end."""
 
     async def serve(self, sock: socket.socket) -> None:
         """Serve a client until either side has ended its connection."""
         try:
-            if begins := await _first_byte(sock):
-                direct = begins == TLS_BEGINS and self._identity is not None
-                await self._reach(direct=direct)
+            begins = await _first_byte(sock)
+            direct = begins == TLS_BEGINS and self._identity is not None
+            if begins and await self._reach(direct=direct):
                 await self._take(sock, direct=direct)
-                await self._ended.wait()
-        except (OSError, ConnectionFailedError):  # that was said, or the client has gone
-            pass
+                while (work := await self._work.get()) is not None:
+                    await work()
+        except (OSError, ConnectionFailedError) as error:
+            self._explain(error)
         finally:
-            sock.close()
-            self.stop()
             self._witness.end(self._session, None)
+            self._down.end()
+            self._up.end()
             with suppress(TimeoutError):  # a side that does not end TLS in good order is cut
                 async with asyncio.timeout(GRACE_SECONDS):
-                    for side in (self._down, self._up):
-                        if side.transport is not None:
-                            await side.gone.wait()
+                    await self._down.gone.wait()
+                    await self._up.gone.wait()
             self._down.end(was_cut=True)
             self._up.end(was_cut=True)
+            sock.close()
 
-    def stop(self) -> None:
-        """End both connections."""
-        self._ended.set()
-        if self._task is not None:
-            self._task.cancel()
-        self._down.end()
-        self._up.end()
+    def check(self, task: asyncio.Task[None]) -> None:
+        """Log the mistake of ours that ended the connections, if any did."""
+        if not task.cancelled() and (error := task.exception()) is not None:
+            fault_of_mistake("tap", error, Stage.STANDING, self._place)
 
-    async def _reach(self, *, direct: bool) -> None:
-        """Connect to the server, `direct` with TLS at once; raises `OSError`."""
-        try:
-            self._context = await asyncio.to_thread(tls.make_context, self._settings, self._place)
-            async with asyncio.timeout(STAGE_SECONDS):
-                hosts = await resolve(self._settings)
-                if self._identity is not None:
-                    # A client that begins with TLS is led to a server that does so, and the others
-                    # to one that does not.
-                    hosts = [each for each in hosts if each[0].service.direct_tls == direct]
-                if not hosts:
-                    self._witness.add(self._session, "mismatch", server=self._place.service)
-                    return
-                endpoint, sock = await connect(hosts, STAGE_SECONDS)
-            self._place = self._place._replace(service=str(endpoint.service))
-            await asyncio.get_running_loop().create_connection(
-                lambda: self._up,
-                sock=sock,
-                ssl=self._context if direct else None,
-                server_hostname=self._domain if direct else None,
-                ssl_handshake_timeout=STAGE_SECONDS if direct else None,
-            )
-        except (OSError, ConnectionFailedError) as error:
-            self._fail(error)
-            raise
-        if self._up.transport is not None:
-            self._up.transport.pause_reading()
+    async def _reach(self, *, direct: bool) -> bool:
+        """Connect to the server, `direct` with TLS at once; raises `OSError`.
+
+        Return False if it does not begin as the client does.
+        """
+        self._opening = self._up
+        self._context = await asyncio.to_thread(tls.make_context, self._settings, self._place)
+        async with asyncio.timeout(STAGE_SECONDS):
+            hosts = await resolve(self._settings)
+            if self._identity is not None:
+                # A client that begins with TLS is led to a server that does so, and the others
+                # to one that does not.
+                hosts = [each for each in hosts if each[0].service.direct_tls == direct]
+            if not hosts:
+                self._witness.add(self._session, "mismatch", server=self._place.service)
+                return False
+            endpoint, sock = await connect(hosts, STAGE_SECONDS)
+        self._place = self._place._replace(service=str(endpoint.service))
+        await asyncio.get_running_loop().create_connection(lambda: self._up, sock=sock)
+        self._up.pause()
+        return True
 
     async def _take(self, sock: socket.socket, *, direct: bool) -> None:
-        """Take the client, and let the server speak; raises `OSError`."""
-        if self._up.transport is None:
-            raise ConnectionResetError
-        context = self._identity.context if direct and self._identity else None
-        seconds = STAGE_SECONDS if context else None
-        if self._login is not None:
-            self._login.secured = direct
-        try:
-            await asyncio.get_running_loop().connect_accepted_socket(
-                lambda: self._down, sock.dup(), ssl=context, ssl_handshake_timeout=seconds
-            )
-        except OSError as error:
-            self._distrust(error)
-            raise
-        self._up.transport.resume_reading()
+        """Take the client, and let both sides speak; raises `OSError`."""
+        await asyncio.get_running_loop().connect_accepted_socket(lambda: self._down, sock)
+        # asyncio has not read from it yet: what runs until now was scheduled before.
+        self._down.pause()
+        self._relay.is_secured = direct
+        if direct:
+            await self._begin_tls(b"")
+        else:
+            self._let_speak()
+
+    def _let_speak(self) -> None:
+        self._opening = None
+        self._up.resume()
+        self._down.resume()
 
     def _receive(self, sent: bool, data: bytes) -> None:
         self._play(self._relay.receive(sent, data))
@@ -237,54 +230,39 @@ class Link:
         out = {self._up: bytearray(), self._down: bytearray()}
         for step in steps:
             match step:
-                case relay.PassedBytes(to_server, data):
-                    out[self._up if to_server else self._down] += data
-                case relay.SeenElement(sent, element, raw):
-                    self._witness.take(self._session, sent, element, raw)
+                case relay.Passage(sent, data, element):
+                    out[self._up if sent else self._down] += data
+                    if element is not None:
+                        self._witness.take(self._session, sent, element, data)
                 case relay.Remark(name, words):
-                    words = {key: quoted(word) for key, word in words.items()}
                     self._witness.add(self._session, name, **words)
                     if name == "unreadable":
-                        self.stop()
-                case relay.Changed(tag):
-                    self._changed(tag)
+                        self._work.put_nowait(None)
                 case relay.LoginAnswer(element):
                     if self._answer is not None and not self._answer.done():
                         self._answer.set_result(element)
                 case relay.BeginTls(proceed):
-                    self._up.is_muted = self._down.is_muted = True
-                    self._run(self._begin_tls(proceed))
+                    self._up.pause()
+                    self._down.pause()
+                    self._work.put_nowait(partial(self._begin_tls, proceed))
                 case relay.LogIn(success):
-                    self._run(self._log_in(success))
+                    self._work.put_nowait(partial(self._log_in, success))
         for side, written in out.items():
             if written:
                 side.write(bytes(written))
 
-    def _run(self, work: Coroutine[None, None, None]) -> None:
-        self._task = asyncio.get_running_loop().create_task(work)
-        self._task.add_done_callback(self._check)
-
-    def _check(self, task: "asyncio.Task[None]") -> None:
-        """End the connections if a task broke, rather than leave both sides waiting."""
-        if not task.cancelled() and (error := task.exception()) is not None:
-            self._add("unreachable", fault_of_mistake("tap", error, Stage.SASL, self._place))
-            self.stop()
-
     async def _begin_tls(self, proceed: bytes) -> None:
-        say: Callable[[OSError], None] = self._fail
-        try:
-            await self._up.secure(self._context, self._domain)
-            self._down.write(proceed)
-            say = self._distrust
-            assert self._identity is not None
-            await self._down.secure(self._identity.context, None)
-        except OSError as error:
-            say(error)
-            self.stop()
-        if self._login is not None:
-            self._login.secured = True
+        """Begin TLS with the server, then with the client; raises `OSError`."""
+        assert self._identity is not None
+        self._opening = self._up
+        await self._up.secure(self._context, self._domain)
+        self._up.pause()
+        self._down.write(proceed)
+        self._opening = self._down
+        await self._down.secure(self._identity.context, None)
+        self._let_speak()
 
-    async def _log_in(self, success: bytes) -> None:
+    async def _log_in(self, success: str) -> None:
         """Log in to the server, bound to TLS where it has that; then tell the client."""
         assert self._login is not None
         secured = self._up.transport and self._up.transport.get_extra_info("ssl_object")
@@ -302,11 +280,7 @@ class Link:
                     genuine=bool(secured),
                 )
         except (ConnectionFailedError, ScramError, TimeoutError) as error:
-            fault = faults.of_silence(Stage.SASL, STAGE_SECONDS, self._place)
-            if isinstance(error, ConnectionFailedError):
-                fault = error.fault
-            elif isinstance(error, ScramError):
-                fault = faults.of("unproven-server", self._place, reason=str(error))
+            fault = fault_of(error, Stage.SASL, self._place)
             self._add("server-login", fault)
             condition = fault.condition if fault.condition in names.CONDITIONS else "not-authorized"
             self._play(self._relay.refuse(condition))
@@ -323,33 +297,29 @@ class Link:
 
     def _lost(self, sent: bool, was_cut: bool) -> None:
         """End the other connection too, in the same way, once it has what this side had said."""
-        if self._ended.is_set():
-            return
         self._play(self._relay.close(sent))
         self._witness.end(self._session, sent)
         (self._up if sent else self._down).end(was_cut=was_cut)
-        self._ended.set()
+        self._opening = None  # what fails now fails for this reason
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_exception(ConnectionResetError())
+        self._work.put_nowait(None)
 
-    def _fail(self, error: OSError | ConnectionFailedError) -> None:
-        """Say why there is no connection to the server."""
-        stage = Stage.TLS if isinstance(error, ssl.SSLError) else Stage.CONNECT
-        name, fault = "unreachable", faults.of_exception(stage, error, self._place)
-        if isinstance(error, ConnectionFailedError):
-            fault = error.fault
-        elif isinstance(error, ssl.SSLCertVerificationError):
-            name = "certificate"
-        self._add(name, fault)
+    def _explain(self, error: OSError | ConnectionFailedError) -> None:
+        """Say why a connection, or TLS, could not be made."""
+        if self._opening is self._up:
+            stage = Stage.TLS if isinstance(error, ssl.SSLError) else Stage.CONNECT
+            is_certificate = isinstance(error, ssl.SSLCertVerificationError)
+            fault = fault_of(error, stage, self._place)
+            self._add("certificate" if is_certificate else "unreachable", fault)
+        elif self._opening is self._down:
+            reason = quoted(str(getattr(error, "reason", None) or type(error).__name__))
+            anchor = str(self._identity.path) if self._identity else ""
+            words = {"reason": reason, "anchor": anchor, "domain": self._domain}
+            self._witness.add(self._session, "distrusted", **words)
 
     def _add(self, name: str, fault: Fault) -> None:
         self._witness.add(self._session, name, message=fault.message, hint=fault.hint)
-
-    def _distrust(self, error: OSError) -> None:
-        """Say that the client did not begin TLS with tap."""
-        reason = quoted(str(getattr(error, "reason", None) or type(error).__name__))
-        anchor = str(self._identity.path) if self._identity else ""
-        self._witness.add(
-            self._session, "distrusted", reason=reason, anchor=anchor, domain=self._domain
-        )
 
 
 async def _first_byte(sock: socket.socket) -> bytes:
@@ -364,27 +334,21 @@ async def _first_byte(sock: socket.socket) -> bytes:
     return sock.recv(1, socket.MSG_PEEK)
 
 
-async def listen(
-    sock: socket.socket, upstream: Upstream, witness: Witness, changed: Callable[[str], None]
-) -> None:
-    """Take clients on a listening socket until cancelled; then end all connections.
-
-    `changed` is called with the key of `relay.CHANGES` of each thing that was taken out.
-    """
+async def listen(sock: socket.socket, new_link: Callable[[], Link]) -> None:
+    """Take clients on a listening socket until cancelled; then end all connections."""
     loop = asyncio.get_running_loop()
-    links = dict[asyncio.Task[None], Link]()
+    links = set[asyncio.Task[None]]()
     try:
         while True:
             client, _ = await loop.sock_accept(sock)
-            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            link = Link(upstream, witness, changed)
-            links[task := loop.create_task(link.serve(client))] = link
-            task.add_done_callback(links.pop)
+            link = new_link()
+            links.add(task := loop.create_task(link.serve(client)))
+            task.add_done_callback(links.discard)
+            task.add_done_callback(link.check)
     finally:
         sock.close()
         if links:  # what a program has said before its end is still to be read
             await asyncio.wait(links, timeout=GRACE_SECONDS)
-        for task, link in [*links.items()]:
-            link.stop()
+        for task in links:
             task.cancel()
         await asyncio.gather(*links, return_exceptions=True)

@@ -5,6 +5,7 @@ import json
 import os
 from collections.abc import Collection
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from xml.etree.ElementTree import Element, SubElement
 
@@ -22,6 +23,10 @@ MAX_EARLY = 1_000
 """We keep at most so many entries until the account is known."""
 
 
+KEPT = frozenset({"id", "type", "to", "from"})
+"""The attributes that are kept of any stanza."""
+
+
 class CaptureFile:
     """The file of one account. It is made anew by each tap; the former one is kept."""
 
@@ -32,50 +37,49 @@ class CaptureFile:
         """The file; None before the first entry, and if it cannot be written."""
         self._folder = folder
         self._file: FileHandler | None = None
-        self._locks = list[int]()
         self._early = list[str]()
 
     def add(self, at: float, sent: bool, session: str, xml: str, size: int = 0) -> None:
         """Add an entry; `size` is how many bytes passed, if `xml` has not all of them."""
         entry = {"at": iso(at), "direction": "out" if sent else "in", "connection": session}
         self._early.append(json.dumps(entry | {"xml": xml} | ({"bytes": size} if size else {})))
-        self._write()
-
-    def _write(self) -> None:
-        if self.account and self.path is None:
-            with suppress(OSError):
-                self._open()
-        if self._file is not None:
-            self._file.add(*self._early)
-        if self._file is not None or len(self._early) > MAX_EARLY:
+        if self.account:
+            self._write()
+        elif len(self._early) > MAX_EARLY:
             self._early.clear()
 
     def close(self, name: str = "") -> None:
         """Close the file. If no account was known, it has this `name`."""
-        if self._early and not self.account:
-            self.account = name
+        if self._early:
+            self.account = self.account or name
             self._write()
         if self._file is not None:
             self._file.close()
-        for lock in self._locks:
-            os.close(lock)
+            os.close(self._lock)
 
-    def _open(self) -> None:
+    def _write(self) -> None:
+        with suppress(OSError):
+            self._file = self._file or self._open()
+            self._file.add(*self._early)
+        self._early.clear()
+
+    def _open(self) -> FileHandler:
+        """Return the first file of the account that no other process writes.
+
+        Its lock is held for as long as this process lives.
+        """
         make_folder(self._folder)
-        number = 1
-        while not self._is_free(path := file_of(self._folder, self.account, number)):
-            number += 1
+        for number in count(1):
+            path = file_of(self._folder, self.account, number)
+            self._lock = open_private(path.with_suffix(".lock"), os.O_RDWR)
+            with suppress(BlockingIOError):
+                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            os.close(self._lock)
         if path.exists():
             path.replace(path.with_name(f"{path.name}.1"))
-        self._file, self.path = FileHandler("", path, MAX_BYTES), path
-
-    def _is_free(self, path: Path) -> bool:
-        """Lock a name for as long as this process lives, unless another process has it."""
-        self._locks.append(open_private(path.with_suffix(".lock"), os.O_RDWR))
-        with suppress(BlockingIOError):
-            fcntl.flock(self._locks[-1], fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return True
-        return False
+        self.path = path
+        return FileHandler("", path, MAX_BYTES)
 
 
 def recorded(sent: bool, element: Element, raw: bytes, known: Collection[str]) -> tuple[str, int]:
@@ -104,19 +108,15 @@ def _outline(sent: bool, element: Element) -> Element:
 
     Of the other side's address the domain is kept.
     """
-    kept = Element(element.tag)
-    for name, value in element.items():
-        if name == ("to" if sent else "from"):
-            kept.set(name, domain_of(value))
-        elif name in {"id", "type", "to", "from"}:
-            kept.set(name, value)
+    kept = Element(element.tag, {key: value for key, value in element.items() if key in KEPT})
+    other = "to" if sent else "from"
+    if other in kept.attrib:
+        kept.set(other, domain_of(kept.attrib[other]))
     for child in element:
         copy = SubElement(kept, child.tag)
         if child.tag == "priority" and (child.text or "").strip().lstrip("-").isdecimal():
             copy.text = child.text
         if child.tag == "error":
             copy.set("type", child.get("type", ""))
-            for condition in child:
-                if local(condition.tag) != "text":
-                    SubElement(copy, condition.tag)
+            copy.extend(Element(each.tag) for each in child if local(each.tag) != "text")
     return kept

@@ -1,23 +1,22 @@
 """What passes between a client and its server, and what is changed on the way, without I/O.
 
 Everything passes byte for byte, but for what the table `CHANGES` has, and for STARTTLS, which is
-spoken on each of the two connections. Without a `ClientLogin`, the login passes too, so that the
+spoken on each of the two connections. Without a `SaslLogin`, the login passes too, so that the
 trouble with it stays what it is.
 """
 
 import re
-from base64 import b64decode
 from collections.abc import Iterator
-from contextlib import suppress
 from typing import NamedTuple, TypeAlias
 from xml.etree.ElementTree import Element
 
 from bridge.capture.elements import elements_of
 from bridge.capture.stanza import HOLE, STANZA_TAGS
+from bridge.sandbox.scram import LOGIN, MECHANISMS, SaslLogin
 from bridge.tap.lane import Piece, StreamLane, without
-from bridge.tap.login import ClientLogin
+from bridge.text import quoted
 from bridge.wire import names
-from bridge.wire.names import SASL, SASL2, SASL_CB, SM, TLS
+from bridge.wire.names import SASL, SASL2, SASL_CB, SM, TLS, split
 from bridge.wire.xmlstream import DamagedElement
 from bridge.xmpp.link.offer import Offer, offer_in
 
@@ -41,11 +40,10 @@ OFFERS = frozenset(tag for tag in CHANGES if tag.endswith(("authentication", "co
 """The features that are taken out."""
 
 REFUSALS = {
-    f"{{{SASL2}}}authenticate": f"<failure xmlns='{SASL2}'><not-authorized xmlns='{SASL}'/>"
-    "</failure>",
-    f"{{{COMPRESS}}}compress": f"<failure xmlns='{COMPRESS}'><setup-failed/></failure>",
+    f"{{{SASL2}}}authenticate": f"<not-authorized xmlns='{SASL}'/>",
+    f"{{{COMPRESS}}}compress": "<setup-failed/>",
 }
-"""What tap answers a client that asks for something that was taken out."""
+"""The failure of a client that asks for something that was taken out."""
 
 PATTERNS = {
     f"{{{SM}}}enabled": re.compile(rb"""\s+location\s*=\s*(?:"[^"]*"|'[^']*')()"""),
@@ -53,25 +51,22 @@ PATTERNS = {
 }
 """What is taken out of an element but for the group."""
 
-_LOGIN = frozenset(f"{{{SASL}}}{name}" for name in ("auth", "response", "abort"))
 _AUTH, _SUCCESS = f"{{{SASL}}}auth", f"{{{SASL}}}success"
 _PROCEED = f"{{{TLS}}}proceed"
+_MECHANISMS = f"{{{SASL}}}mechanisms"
+_LOGIN_OFFERS = frozenset({_MECHANISMS, f"{{{SASL_CB}}}sasl-channel-binding"})
 _STANZAS = names.STANZAS | {f"{{{names.COMPONENT}}}{name}" for name in STANZA_TAGS}
 
 
-class PassedBytes(NamedTuple):
-    """Bytes for the server or for the client."""
-
-    to_server: bool
-    data: bytes
-
-
-class SeenElement(NamedTuple):
-    """What the client sent or got, for the rules."""
+class Passage(NamedTuple):
+    """What goes on from one side to the other."""
 
     sent: bool
-    element: Element
-    raw: bytes
+    """Whether the client sent it, and the server gets it; else the client gets it."""
+    data: bytes
+    """Empty if tap keeps it from the other side."""
+    element: Element | None = None
+    """What the rules see of it."""
 
 
 class BeginTls(NamedTuple):
@@ -83,7 +78,7 @@ class BeginTls(NamedTuple):
 class LogIn(NamedTuple):
     """The client has proved the password: log in to the server, and then send it `success`."""
 
-    success: bytes
+    success: str
 
 
 class LoginAnswer(NamedTuple):
@@ -93,29 +88,26 @@ class LoginAnswer(NamedTuple):
 
 
 class Remark(NamedTuple):
-    """Something to say of the stream: the name of a row of `remarks`."""
+    """Something to say of the stream: the name of a row of `remarks`, and the words in it."""
 
     name: str
     words: dict[str, str]
 
 
-class Changed(NamedTuple):
-    """Something was taken out: a key of `CHANGES`."""
-
-    tag: str
-
-
-Step: TypeAlias = PassedBytes | SeenElement | BeginTls | LogIn | LoginAnswer | Remark | Changed
+Step: TypeAlias = Passage | BeginTls | LogIn | LoginAnswer | Remark
 
 
 class Relay:
     """The two directions of one client's connection."""
 
-    def __init__(self, login: ClientLogin | None = None) -> None:
+    def __init__(self, login: SaslLogin | None = None) -> None:
+        """With a `login`, the client logs in to tap itself."""
         self._login = login
         self._lanes = {True: StreamLane(), False: StreamLane()}
         self.offer = Offer()
         """What the server has offered."""
+        self.is_secured = False
+        """Whether the client speaks TLS with tap; without it, tap offers no PLAIN."""
         self._is_in = False
         """Whether the client has logged in."""
         self._waits = False
@@ -130,19 +122,19 @@ class Relay:
         """
         lane = self._lanes[sent]
         for piece in lane.feed(data):
-            yield from self._pass(sent, piece, lane)
+            yield from self._pass(sent, piece, lane.unparsed)
             if lane is not self._lanes[sent]:  # the stream begins anew
                 yield from self.receive(sent, lane.rest())
                 return
 
     def close(self, sent: bool) -> Iterator[Step]:
         """Let out what is held of a side that has ended its connection."""
-        yield PassedBytes(sent, self._lanes[sent].rest())
+        yield Passage(sent, self._lanes[sent].rest())
 
-    def logged_in(self, success: bytes) -> Iterator[Step]:
+    def logged_in(self, success: str) -> Iterator[Step]:
         """Tell the client that it is in, since tap is."""
         self._waits = False
-        yield from self._tell(success.decode())
+        yield from self._tell(success)
         yield from self._begin_anew()
 
     def refuse(self, condition: str) -> Iterator[Step]:
@@ -150,21 +142,17 @@ class Relay:
         self._waits = False
         yield from self._tell(f"<failure xmlns='{SASL}'><{condition}/></failure>")
 
-    def _pass(self, sent: bool, piece: Piece, lane: StreamLane) -> Iterator[Step]:
+    def _pass(self, sent: bool, piece: Piece, unparsed: str) -> Iterator[Step]:
         raw, element = piece
         if element is None or isinstance(element, DamagedElement):
-            reason = lane.unparsed if element is None else element.reason
-            yield from self._pass_unread(sent, raw, reason)
-            self._is_whole = self._is_whole and not lane.unparsed
+            yield from self._pass_unread(sent, raw, unparsed if element is None else element.reason)
+            self._is_whole = self._is_whole and not unparsed
         elif element.tag in _STANZAS:
-            yield PassedBytes(sent, raw)
-            if self._is_whole:
-                yield SeenElement(sent, element, raw)
+            yield Passage(sent, raw, element if self._is_whole else None)
         elif sent:
-            yield SeenElement(True, element, raw)
             yield from self._pass_to_server(element, raw)
         else:
-            yield from self._pass_to_client(element, raw, lane)
+            yield from self._pass_to_client(element, raw)
 
     def _pass_unread(self, sent: bool, raw: bytes, reason: str) -> Iterator[Step]:
         """Pass on blanks, parts of stanzas, and for a `reason` what cannot be read.
@@ -172,93 +160,77 @@ class Relay:
         Before the login nothing of the server passes that may have to be changed.
         """
         if reason and not (sent or self._is_in):
-            yield Remark("unreadable", {"reason": reason})
+            yield Remark("unreadable", {"reason": quoted(reason)})
             return
-        yield PassedBytes(sent, raw)
+        hole = None
         if reason and self._is_whole:
+            hole = Element(HOLE)
+            hole.text = f"XML that cannot be read ({reason})"
             elements, _ = elements_of(raw.decode("utf-8", "replace"))
-            holes = [each for each in elements if each.tag == HOLE and each.text]
-            if not holes:
-                holes = [Element(HOLE)]
-                holes[0].text = f"XML that cannot be read ({reason})"
-            yield SeenElement(sent, holes[0], raw)
+            hole = next((each for each in elements if each.tag == HOLE and each.text), hole)
+        yield Passage(sent, raw, hole)
 
     def _pass_to_server(self, element: Element, raw: bytes) -> Iterator[Step]:
-        tag = element.tag
-        remark = self._about(element) if tag == _AUTH and self._login is None else None
-        if remark is not None:
-            yield remark
-        if refusal := REFUSALS.get(tag):
-            yield Changed(tag)
-            yield from self._tell(refusal)
-        elif self._login is not None and tag in _LOGIN:
-            reply, self._waits = self._login.receive(element)
-            if self._waits:
-                yield LogIn(reply)
-            else:
-                yield from self._tell(reply.decode())
-        elif remark is not None and remark.name == "binds":
+        tag, login, mechanism = element.tag, self._login, element.get("mechanism", "")
+        binds = login is None and tag == _AUTH and mechanism.endswith("-PLUS")
+        is_for_tap = binds or tag in REFUSALS or (login is not None and tag in LOGIN)
+        yield Passage(True, b"" if is_for_tap else raw, element)
+        if binds:
+            yield Remark("binds", {"mechanism": quoted(mechanism)})
             yield from self.refuse("invalid-mechanism")
-        else:
-            yield PassedBytes(True, raw)
+        elif tag in REFUSALS:
+            yield Remark("taken-out", {"what": CHANGES[tag]})
+            namespace, _ = split(tag)
+            yield from self._tell(f"<failure xmlns='{namespace}'>{REFUSALS[tag]}</failure>")
+        elif login is not None and tag in LOGIN:
+            answer, account = login.receive(element)
+            self._waits = account != ""
+            if self._waits:
+                yield LogIn(answer)
+            else:
+                yield from self._tell(answer)
 
-    def _pass_to_client(self, element: Element, raw: bytes, lane: StreamLane) -> Iterator[Step]:
+    def _pass_to_client(self, element: Element, raw: bytes) -> Iterator[Step]:
         tag = element.tag
         if self._waits and tag.startswith(f"{{{SASL}}}"):
             yield LoginAnswer(element)
         elif tag == _PROCEED and not self._is_in:
-            yield SeenElement(False, element, raw)
-            for each in self._lanes.values():
-                each.rest()
+            yield Passage(False, b"", element)
+            self._lanes[False].rest()
             self._lanes = {True: StreamLane(), False: StreamLane()}
+            self.is_secured = True
             yield BeginTls(raw)
         elif tag == names.FEATURES:
-            yield from self._pass_features(element, raw, lane)
+            yield from self._pass_features(element, raw)
         else:
             passed = PATTERNS[tag].sub(rb"\1", raw) if tag in PATTERNS else raw
             if passed != raw:
-                yield Changed(tag)
-            yield PassedBytes(False, passed)
-            yield SeenElement(False, element, passed)
+                yield Remark("taken-out", {"what": CHANGES[tag]})
+            yield Passage(False, passed, element)
             self._is_in = self._is_in or tag == f"{{{names.COMPONENT}}}handshake"
             if tag == _SUCCESS:
                 yield from self._begin_anew()
 
-    def _pass_features(self, element: Element, raw: bytes, lane: StreamLane) -> Iterator[Step]:
+    def _pass_features(self, element: Element, raw: bytes) -> Iterator[Step]:
         self.offer = offer_in(element, self.offer)
-        tags, mechanisms = OFFERS, f"{{{SASL}}}mechanisms"
-        replaces = self._login is not None and element.find(mechanisms) is not None
-        if replaces:
-            tags |= {mechanisms, f"{{{SASL_CB}}}sasl-channel-binding"}
-        passed, taken = without(raw, lane.opening, tags)
-        for child in [child for child in element if child.tag in taken]:
-            element.remove(child)
-        for tag in sorted(taken & OFFERS):
-            yield Changed(tag)
-        if self._login is not None and replaces:
-            end = passed.rindex(b"</")
-            own = self._login.offer(element, self.offer.mechanisms)
-            passed = passed[:end] + own + passed[end:]
-        yield PassedBytes(False, passed)
-        yield SeenElement(False, element, passed)
-
-    def _about(self, auth: Element) -> Remark | None:
-        """Return what to say of the flag for channel binding of a login (RFC 5802, section 7)."""
-        mechanism, first = auth.get("mechanism", ""), b""
-        with suppress(ValueError):
-            first = b64decode((auth.text or "").strip()[:4])[:1]
-        offers = [name for name in self.offer.mechanisms if name.endswith("-PLUS")]
-        if mechanism.endswith("-PLUS") or (mechanism.startswith("SCRAM-") and first == b"p"):
-            return Remark("binds", {"mechanism": mechanism})
-        if mechanism.startswith("SCRAM-") and first == b"y" and offers:
-            return Remark("could-bind", {"mechanism": mechanism, "offered": ", ".join(offers)})
-        return None
+        tags = OFFERS if self._login is None else OFFERS | _LOGIN_OFFERS
+        taken = [child for child in element if child.tag in tags]
+        passed = without(raw, element, taken) if taken else raw
+        for child in taken:
+            if child.tag in OFFERS:
+                yield Remark("taken-out", {"what": CHANGES[child.tag]})
+        if self._login is not None and _MECHANISMS in {child.tag for child in taken}:
+            offered = {*self.offer.mechanisms} - (set() if self.is_secured else {"PLAIN"})
+            self._login.offered = [name for name in MECHANISMS if name in offered]
+            own, end = self._login.feature, passed.rindex(b"</")
+            passed = passed[:end] + own.encode() + passed[end:]
+            element.extend(elements_of(own)[0])
+        yield Passage(False, passed, element)
 
     def _tell(self, xml: str) -> Iterator[Step]:
-        """LoginAnswer the client in the server's place."""
-        yield PassedBytes(False, xml.encode())
-        for element in elements_of(xml)[0]:
-            yield SeenElement(False, element, xml.encode())
+        """Answer the client in the server's place."""
+        (element,), _ = elements_of(xml)
+        yield Passage(False, xml.encode(), element)
 
     def _begin_anew(self) -> Iterator[Step]:
         """Begin both streams anew after the login; the client may have begun its own already."""

@@ -12,11 +12,6 @@ binds: login; error, RFC 5802, 6
     is another connection than the server's, so tap refused it.
     -> Start tap with --login and the account's password in the settings, or let the client choose a
     mechanism without -PLUS.
-could-bind: login; warning, RFC 5802, 6
-    The client says by {mechanism} that the server has no channel binding (flag y), and the server
-    offers {offered}: a server that checks this refuses the login as a downgrade.
-    -> If the login is refused, the password may be right: update the client, or let it offer no
-    channel binding (flag n).
 own-login: login; note, RFC 6120, 6
     The client logged in to tap by {mechanism}{flag}, and tap to the server by {own}. What the
     server would have answered to the client's own login is not known.
@@ -35,15 +30,14 @@ distrusted: tls; error, RFC 6120, 13.7.2
     certificate of tap.
     -> Let it trust the file {anchor} (XMPP_TLS_CA_FILE, SSL_CERT_FILE or NODE_EXTRA_CA_CERTS), for
     the domain {domain}.
-mismatch: tls; warning, RFC 6120, 5.4.1
+mismatch: tls; note, RFC 6120, 5.4.1
     One side begins with TLS and the other does not: the client came to {server} the other way, so
     tap did not lead it there.
-    -> Use xmpp:// for STARTTLS (usually port 5222), and xmpps:// for TLS from the first byte
-    (5223).
-never-in: tls; error, RFC 6120, 5.4.1
-    The client never began as its server does: only one of them begins with TLS.
-    -> Use xmpp:// for STARTTLS (usually port 5222), and xmpps:// for TLS from the first byte
-    (5223).
+    -> It does no harm if the client then comes as its server does. Else use xmpp:// for STARTTLS
+    (usually port 5222), and xmpps:// for TLS from the first byte (5223).
+taken-out: session; note, RFC 6120, 4.3
+    Tap took out {what}.
+    -> The client goes on without it.
 unreadable: ended; error, RFC 6120, 4.9.3
     The server sent something before the login that cannot be read ({reason}), so tap ended the
     stream.

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
+from itertools import count
 from xml.etree.ElementTree import Element
 
 from bridge.capture.capture import Capture
@@ -19,15 +19,6 @@ from bridge.wire.xmlwriter import written
 _DEFAULTS = tuple(f"{{{space}}}" for space in (CLIENT, COMPONENT))
 
 
-@dataclass(eq=False)
-class _TappedStream:
-    """What was seen of one stream."""
-
-    examined: Examined
-    said: set[tuple[str, str]] = field(default_factory=set)
-    """The findings that were said, by name and key."""
-
-
 class Witness:
     """Sees the streams of all clients of one tap."""
 
@@ -41,22 +32,23 @@ class Witness:
         clock: Callable[[], float] = time.time,
         draw: Callable[[Examined, Stanza], None] | None = None,
     ) -> None:
-        """`show` gets each error and warning once, `draw` each stanza, for a page."""
-        self.capture = Capture(command=command, observe=self._observe)
+        """`show` gets each finding as it is made, `draw` each stanza, for a page.
+
+        Of notes, `show` gets only tap's own, and each of them once.
+        """
+        self.capture = Capture(command=command, observe=self._observe, on_new=self._say)
         self._file = file
         self._rooms = frozenset(map(lower_bare, rooms))
         self._show, self._draw, self._clock = show, draw, clock
-        self._streams: dict[str, _TappedStream] = {}
+        self._streams: dict[str, Examined] = {}
         """The streams under way, by the name of their session."""
-        self._mismatched = False
-        """Whether a client began as its server does not."""
-        self.sessions = 0
-        """How many sessions have begun."""
+        self._noted = set[str]()
+        """The messages of the notes that were shown."""
+        self._numbers = count(1)
 
     def begin(self) -> str:
         """Return the name of a new session."""
-        self.sessions += 1
-        return str(self.sessions)
+        return str(next(self._numbers))
 
     def take(self, session: str, sent: bool, element: Element, raw: bytes = b"") -> None:
         """Take what a client sent or got."""
@@ -67,7 +59,7 @@ class Witness:
                 each.tag = each.tag.partition("}")[2]
         now = self._clock()
         self.capture.take(Stanza(sent, element, LogPlace("", 0, iso(now)), now, session))
-        stream = self._streams[session].examined.stream
+        stream = self._streams[session].stream
         if stream.client.bound:
             self._file.account = self._file.account or stream.client.account
         joined = [room.jid for room in stream.rooms.by_jid.values() if room.nickname]
@@ -80,12 +72,12 @@ class Witness:
         now = self._clock()
         finding = remark(name, LogPlace("", 0, iso(now)), **words)
         if session not in self._streams:  # nothing has passed yet
-            examined = Examined(Stream(), session)
-            self.capture.streams.append(examined)
-            self._streams[session] = _TappedStream(examined)
-        self._streams[session].examined.add([finding])
-        self._mismatched = name == "mismatch" or self._mismatched
-        self._say(session)
+            self._streams[session] = Examined(Stream(), session, self._say)
+            self.capture.streams.append(self._streams[session])
+        self._streams[session].add([finding])
+        if finding.severity is Severity.NOTE and finding.message not in self._noted:
+            self._noted.add(finding.message)
+            self._show(finding)
 
     def pause(self) -> None:
         """Let the rules know what time it is: something may not have come."""
@@ -96,7 +88,7 @@ class Witness:
         """Note that one side has ended its connection: the client, if it `sent`; None for tap."""
         if session not in self._streams:
             return
-        stream = self._streams[session].examined.stream
+        stream = self._streams[session].stream
         is_over = stream.client.ended or stream.first is None
         if sent is not None and not is_over:
             self.take(session, sent, Element(FOOTER, {} if sent else {"cut": "true"}))
@@ -107,8 +99,10 @@ class Witness:
 
     def close(self, domain: str) -> None:
         """Note that tap stops. If no account was known, the file has the name of the `domain`."""
-        if self._mismatched and not any(each.stream.client.bound for each in self.capture.streams):
-            self.add(self.begin(), "never-in")
+        streams = self.capture.streams
+        notes = [note for each in streams for note in each.findings() if note.cause == "mismatch"]
+        if notes and not any(each.stream.client.bound for each in streams):
+            streams[-1].add([notes[-1]._replace(severity=Severity.ERROR, key="never-in ")])
         for session in [*self._streams]:
             self.end(session, None)
         self._file.close(domain)
@@ -117,20 +111,12 @@ class Witness:
     def _pause(self, name: str) -> None:
         place = LogPlace("", 0, "")
         self.capture.take(Stanza(False, Element(PAUSE), place, self._clock(), name))
-        self._say(name)
 
     def _observe(self, examined: Examined, taken: Stanza) -> None:
-        observed = self._streams.get(taken.session)
-        if observed is None or observed.examined is not examined:
-            observed = self._streams[taken.session] = _TappedStream(examined)
+        self._streams[taken.session] = examined
         if self._draw is not None:
             self._draw(examined, taken)
-        self._say(taken.session)
 
-    def _say(self, session: str) -> None:
-        observed = self._streams[session]
-        for finding in observed.examined.findings():
-            key = finding.name, finding.key
-            if finding.severity is not Severity.NOTE and key not in observed.said:
-                observed.said.add(key)
-                self._show(finding)
+    def _say(self, finding: Finding) -> None:
+        if finding.severity is not Severity.NOTE:
+            self._show(finding)

@@ -202,11 +202,6 @@ class XmlStream:
         """Whether the stream is open, and no element of it has begun."""
         return self._depth == 1 and not self._data
 
-    @property
-    def opening(self) -> bytes:
-        """An opening tag with the namespaces of the header, to parse a part of the stream in."""
-        return self._prefix
-
     def feed(self, data: bytes) -> Iterator[Element]:
         """Yield the stream's header and each element in it, as soon as its last byte has come.
 

@@ -40,6 +40,7 @@ DENIED = failure("not-authorized")
 CHALLENGE = f"<<< <challenge xmlns='{SASL}'>cj14</challenge>"
 EMPTY = f">>> <response xmlns='{SASL}'/>"
 CLOSE = ">>> </stream:stream>"
+SUCCESS = f"<<< <success xmlns='{SASL}'/>"
 ANSWER = f">>> <response xmlns='{SASL}'>Yz1iaXdz</response>"
 SCRAM, PLUS = "SCRAM-SHA-256", "SCRAM-SHA-256-PLUS"
 
@@ -115,6 +116,17 @@ def test_a_refused_login_is_about_what_the_client_sent(case: str, whole: bool) -
 def test_the_flag_is_a_note_where_the_password_is_refused() -> None:
     (stream,) = examined(*OPEN, *REFUSALS["y with nothing offered"][0])
     assert [each.severity for each in stream.findings()] == ["error", "note"]
+
+
+@pytest.mark.parametrize(
+    ("flag", "offered"), [(Y, [SCRAM, PLUS]), (N, [SCRAM, PLUS]), (Y, [SCRAM])]
+)
+def test_the_flag_y_is_a_warning_where_a_server_that_offers_binding_lets_it_pass(
+    flag: str, offered: list[str]
+) -> None:
+    (stream,) = examined(*OPEN, offer(*offered), auth(SCRAM, flag), CHALLENGE, ANSWER, SUCCESS)
+    named = [(each.name, each.severity) for each in stream.findings() if "flag y" in each.message]
+    assert named == ([("login", "warning")] if (flag, PLUS in offered) == (Y, True) else [])
 
 
 def test_nothing_in_common_cites_the_line_of_the_offer() -> None:

@@ -5,15 +5,16 @@ import ssl
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Self
 
-from bridge.capture.finding import Finding
+from bridge.capture.finding import Finding, Severity
 from bridge.commands.tap import TICK_SECONDS, _listening
 from bridge.sandbox.certificate import self_signed
 from bridge.settings.table import Settings
-from bridge.tap.listener import Upstream, listen
+from bridge.tap.listener import Link, listen
 from bridge.tap.record import CaptureFile
 from bridge.tap.witness import Witness
 from tests.xmpp.probing import settings as settings_of
@@ -31,11 +32,11 @@ class Tap:
     witness: Witness
     record: CaptureFile
     shown: list[Finding]
-    changed: set[str] = field(default_factory=set)
 
     def names(self) -> list[str]:
         """The rule and the row or cause of each error and warning, in their order."""
-        return [f"{each.name} {each.cause}" for each in self.shown]
+        notes = Severity.NOTE
+        return [f"{each.name} {each.cause}" for each in self.shown if each.severity is not notes]
 
     async def shows(self, name: str) -> Finding:
         """Wait for a finding of this rule."""
@@ -64,8 +65,9 @@ async def tapped(
     sock = _listening("127.0.0.1:0")
     with self_signed(settings.domain, "tap") as identity:
         tap = Tap(sock.getsockname()[1], identity.path, witness, record, shown)
-        upstream = Upstream(settings, None if component else identity, login)
-        task = asyncio.create_task(listen(sock, upstream, witness, tap.changed.add))
+        certificate = None if component else identity
+        link = partial(Link, settings, certificate, witness, logs_in=login)
+        task = asyncio.create_task(listen(sock, link))
         ticks = asyncio.create_task(_tick(witness))
         try:
             yield tap

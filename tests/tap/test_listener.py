@@ -175,7 +175,8 @@ async def test_a_bot_that_begins_otherwise_than_its_server_is_told(
         scheme = "xmpps" if direct else "xmpp"
         service = Service(scheme, "127.0.0.1", tap.port)
         await refused(behind(tap, settings)._replace(service=service))
-    assert tap.names() == ["tls mismatch", "tls never-in"]
+    assert [each.cause for each in tap.shown] == ["mismatch", "never-in"]
+    assert tap.names() == ["tls never-in"]
 
 
 async def test_a_server_that_is_not_there_is_named(

@@ -283,27 +283,9 @@ class Connection:
             raise ConnectionFailedError(fault) from error
 
     def _fault_of(self, error: BaseException) -> Fault:
-        match error:
-            case OSError() if self.ended.done():  # the end of the stream caused this error
-                return self.ended.result()
-            case TlsRecordError():
-                return faults.of("only-direct-tls", self.place)
-            case XmlStreamError():
-                is_long = isinstance(error, StanzaTooLongError)
-                how = "it goes on without end" if is_long else "its XML is not well-formed"
-                return faults.protocol_error(self._stage, how, self.place)
-            case session.UnexpectedElementError():
-                return faults.unexpected_element(self._stage, str(error), self.place)
-            case ScramError():
-                return faults.of("unproven-server", self.place, reason=str(error))
-            case IqError(error=refusal):  # our request for a resource was refused
-                return faults.of_stream_error(
-                    refusal.condition, refusal.text, self.place, self._stage
-                )
-            case OSError() | EOFError():
-                return faults.of_exception(self._stage, error, self.place)
-            case _:
-                return fault_of_mistake("processing a stanza", error, self._stage, self.place)
+        if isinstance(error, OSError) and self.ended.done():  # the end of the stream caused it
+            return self.ended.result()
+        return fault_of(error, self._stage, self.place)
 
     # The stages.
 
@@ -563,6 +545,29 @@ class Connection:
             self.end(faults.of_lost_connection(self._stage, self.place))
         else:
             self.end(self._fault_of(reason))
+
+
+def fault_of(error: BaseException, stage: Stage, place: Place) -> Fault:
+    """Return what an error in a stage means."""
+    match error:
+        case ConnectionFailedError(fault=fault):
+            return fault
+        case TlsRecordError():
+            return faults.of("only-direct-tls", place)
+        case XmlStreamError():
+            is_long = isinstance(error, StanzaTooLongError)
+            how = "it goes on without end" if is_long else "its XML is not well-formed"
+            return faults.protocol_error(stage, how, place)
+        case session.UnexpectedElementError():
+            return faults.unexpected_element(stage, str(error), place)
+        case ScramError():
+            return faults.of("unproven-server", place, reason=str(error))
+        case IqError(error=refusal):  # our request for a resource was refused
+            return faults.of_stream_error(refusal.condition, refusal.text, place, stage)
+        case OSError() | EOFError():
+            return faults.of_exception(stage, error, place)
+        case _:
+            return fault_of_mistake("processing a stanza", error, stage, place)
 
 
 def fault_of_mistake(what: str, error: BaseException, stage: Stage, place: Place) -> Fault:
