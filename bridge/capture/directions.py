@@ -24,8 +24,13 @@ from bridge.wire import names
 from bridge.wire.names import lower_bare
 
 MAX_SHAPES = 1_000
-"""We learn at most so many shapes. A logger has a few dozen; with more, the text before the XML is
-not the logger's own, and the other shapes have no direction."""
+"""We learn at most so many shapes, and count the entries of at most so many places. A logger has a
+few dozen; with more, the text before the XML is not the logger's own. Further shapes have no
+direction, and further places count as never met."""
+
+MAX_HEAD = 512
+"""We take at most so many characters before the XML for the logger's own text: of a longer text,
+its beginning and its end."""
 
 MAIN_ENTRIES = 10
 """Once so many entries stand in one place of the logger, that is its own place: stanzas elsewhere
@@ -94,6 +99,8 @@ class Shape:
 def shape_of(head: str) -> tuple[str, str]:
     """Return the shape of the text before an entry, and the token of its session, if any."""
     session = ""
+    if len(head) > MAX_HEAD:
+        head = head[: MAX_HEAD // 2] + head[-MAX_HEAD // 2 :]
 
     def replaced(match: re.Match[str]) -> str:
         nonlocal session
@@ -219,8 +226,10 @@ class Directions:
         self._words = defaultdict[str, set[bool]](set)
         """Which words stand in the same place, by the shape without them."""
         self._places = Counter[str]()
-        self._early = set[str]()
-        """The places of entries while no place had `MAIN_ENTRIES` yet."""
+        self._most = 0
+        """The most entries of a place."""
+        self._early = frozenset[str]()
+        """The places that were met before one of them had `MAIN_ENTRIES`."""
         self._asked: Newest[str, bool] = Newest(MAX_ASKED)
         """Whether the client sent the request with this id."""
 
@@ -258,11 +267,13 @@ class Directions:
 
     def is_own(self, place: str) -> bool:
         """Count an entry; return whether it stands in a place of the logger's own."""
-        self._places[place] += 1
-        most = max(self._places.values()) if place not in self._early else 0
-        if most < MAIN_ENTRIES:
-            self._early.add(place)
-        return place in self._early or 2 * self._places[place] >= most
+        if place in self._places or len(self._places) < MAX_SHAPES:
+            self._places[place] += 1
+            self._most = max(self._most, self._places[place])
+        if self._most < MAIN_ENTRIES:
+            return True
+        self._early = self._early or frozenset(self._places)
+        return place in self._early or 2 * self._places[place] >= self._most
 
     def times_met(self, place: str) -> int:
         """Return how many entries stood in this place."""

@@ -6,12 +6,11 @@ raw or in one of a few ways of escaping, in one line or in several.
 
 import html
 import re
-from collections import Counter
 from collections.abc import Callable
 from typing import NamedTuple
 from xml.etree.ElementTree import Element
 
-from bridge.capture.directions import ends_with_word, shape_of
+from bridge.capture.directions import MAX_SHAPES, ends_with_word, shape_of
 from bridge.capture.elements import (
     BOSH_BODY,
     MAX_ENTRY_CHARACTERS,
@@ -26,6 +25,7 @@ from bridge.capture.elements import (
 from bridge.capture.formats import DISCONNECTING, ROWS, TYPED, unescaped
 from bridge.capture.stanza import HOLE, LogPlace
 from bridge.capture.times import time_in
+from bridge.newest import Newest
 from bridge.wire.names import ACK, ACK_REQUEST
 
 MAX_RESTS = 256
@@ -167,9 +167,9 @@ class Fragments:
         """What stands in the last line of the open entry; empty if that is not known."""
         self._length = 0
         """The characters of the open entry before that line, or of its binary."""
-        self._whole = set[str]()
+        self._whole = Newest[str, None](MAX_SHAPES)
         """The shapes of entries that were whole."""
-        self._tags = Counter[str]()
+        self._tags = Newest[str, int](MAX_SHAPES)
         """How many entries of each shape had the first tag only."""
         self._is_of_server = False
         """Whether an entry named its session, as the logs of servers do."""
@@ -305,11 +305,12 @@ class Fragments:
         elements, rest = elements_of(xml)
         if _is_whole(elements, rest):
             if any(len(each) for each in elements):
-                self._whole.add(entry.shape)
+                self._whole.add(entry.shape, None)
             return self._fragments(entry, elements, xml[: len(xml) - len(rest)])
         if is_escaped:
             return [entry.fragment([*elements, Element(HOLE)], xml)]
-        if self._tags[entry.shape] < MAX_TAGS or entry.shape in self._whole or not _is_tag(xml):
+        prints_tags = self._tags.get(entry.shape, 0) >= MAX_TAGS
+        if not prints_tags or entry.shape in self._whole or not _is_tag(xml):
             self._open, self._rest, self._length = entry, Rest(), 0
             self._rest.is_open(xml)
             root = _ROOT.match(xml)
@@ -346,7 +347,7 @@ class Fragments:
         entry, self._open = self._opened(), None
         self._looked -= sum(len(each.text) for each in self._entries)
         self._entries = []
-        self._whole.add(entry.shape)
+        self._whole.add(entry.shape, None)
         return self._fragments(entry, elements, rest.text)
 
     def _go_on_with_binary(self, line: Line, text: str) -> list[Fragment]:
@@ -374,7 +375,7 @@ class Fragments:
         text = self._rest.text[: self._length or None]
         if not _is_tag(text):
             return [entry.fragment([*refusal_in(text), Element(HOLE)], text)]
-        self._tags[entry.shape] += 1
+        self._tags.add(entry.shape, self._tags.get(entry.shape, 0) + 1)
         abbreviated = parsed(f"{text[: text.index('>')]}/>") or []
         if entry.shape in self._whole:
             return [entry.fragment([Element(HOLE)], text)]

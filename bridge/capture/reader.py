@@ -8,13 +8,12 @@ somebody's words, and is passed over.
 
 import json
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Any
 from xml.etree.ElementTree import Element
 
-from bridge.capture.directions import Directions, ends_with_word
+from bridge.capture.directions import MAX_SHAPES, Directions, ends_with_word
 from bridge.capture.elements import elements_of
 from bridge.capture.failures import Failure, Failures
 from bridge.capture.formats import ROWS
@@ -103,7 +102,7 @@ class LogReader:
         self._sessions = _Sessions()
         self._recent: Newest[tuple[str, str], tuple[str, bool | None]] = Newest(REPEATED_WITHIN)
         """The shape and the direction of the latest fragments, by session and text."""
-        self._counts, self._repeats = Counter[str](), Counter[str]()
+        self._repeats: Newest[str, tuple[int, int]] = Newest(MAX_SHAPES)
         """How many fragments stood behind a shape, and how many of them repeat others."""
         self._failures = Failures()
         self._is_of_objects = False
@@ -257,12 +256,13 @@ class LogReader:
         said = self._directions.direction(shape, first) if sent is None and shape else sent
         text = fragment.text.strip()
         if len(text) > _SHORT:
-            self._counts[shape] += 1
+            count, repeats = self._repeats.get(shape, (0, 0))
             other, way = self._recent.get((fragment.session, text), (shape, said))
-            if other != shape and (said == way or None in {said, way}):
-                self._repeats[shape] += 1
-                if 1 < self._repeats[shape] > self._counts[shape] // 2:
-                    return
+            is_repeat = other != shape and (said == way or None in {said, way})
+            count, repeats = count + 1, repeats + is_repeat
+            self._repeats.add(shape, (count, repeats))
+            if is_repeat and 1 < repeats > count // 2:
+                return
             self._recent.add((fragment.session, text), (shape, said))
         for element in fragment.elements:
             way = sent
