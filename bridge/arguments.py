@@ -528,8 +528,24 @@ def _add_repeatable(
     command.add_argument(option, default=[], **named)
 
 
+class _Once(argparse.Action):
+    """Stores the value of an option; a second, different value is a mistake."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        """Store the value; ends the process if there is another already."""
+        if getattr(namespace, self.dest) not in (None, values):
+            parser.error(f"{option_string} is given twice, with different values")
+        setattr(namespace, self.dest, values)
+
+
 def _add_env_file(command: argparse.ArgumentParser, help_: str) -> None:
-    command.add_argument("--env-file", type=Path, metavar="PATH", help=help_)
+    command.add_argument("--env-file", action=_Once, type=Path, metavar="PATH", help=help_)
 
 
 def _add_settings(command: argparse.ArgumentParser) -> None:
