@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -15,9 +16,9 @@ from bridge.text import one_line
 from bridge.views import monitoring, results
 from bridge.views.monitoring import Level, Limits
 from bridge.views.output import complain_of, display_of
-from bridge.views.screen import Display
+from bridge.views.screen import ERASE_LINE_ABOVE, Display, moves_cursor
 from bridge.xmpp.checks.probe import probe
-from bridge.xmpp.checks.report import CheckStage, Report, by_stage, unconfigured
+from bridge.xmpp.checks.report import CheckStage, Report, by_stage, expected_stages, unconfigured
 
 
 def title(rooms: Sequence[str], display: Display) -> list[str]:
@@ -78,7 +79,7 @@ async def check(
     assert settings is not None
     limits = Limits(parsed.warn, parsed.crit, parsed.cert_days)
     reports: list[Report] = []
-    screen = _Screen()
+    screen = _Screen(expected_stages(settings.rooms, send=send))
     display = screen.display
     say = screen.put if form == "text" else lambda lines: None
     show = screen.show_stage if form == "text" and times == 1 else lambda stage: None
@@ -134,23 +135,36 @@ def _in_effect(configuration: Configuration) -> dict[str, object]:
 
 
 class _Screen:
-    """Writes lines to stdout."""
+    """Writes lines to stdout. On a terminal, the last line names the stage that is under way."""
 
-    def __init__(self) -> None:
+    def __init__(self, expected: Sequence[tuple[str, str | None]]) -> None:
+        """`expected` has the name and the room of each stage of a check in which all goes well."""
+        stdout = sys.stdout
         self.error: OSError | None = None
         """Why stdout cannot be written any more."""
-        self.display = display_of(sys.stdout)
+        self._moves_cursor = moves_cursor(terminal=stdout.isatty(), environ=os.environ)
+        self.display = display_of(stdout)
+        self._expected = expected
         self._former: Object = {}
+        self._erase = ""
 
-    def put(self, lines: Sequence[str]) -> None:
-        """Write lines."""
-        problem = write_out("\n".join(lines))
+    def put(self, lines: Sequence[str], under_way: str = "") -> None:
+        """Write lines in place of the stage that was under way, and `under_way` below them."""
+        erase, self._erase = self._erase, ""
+        if under_way and self._moves_cursor:
+            lines = [*lines, f"{under_way:<{results.NAME_WIDTH}}..."]
+            self._erase = ERASE_LINE_ABOVE
+        problem = write_out(erase + "\n".join(lines))
         self.error = self.error or problem
 
     def show_stage(self, stage: CheckStage) -> None:
-        """Write what a stage found."""
-        self.put(results.stage(vars(stage), self._former, self.display))
+        """Write what a stage found, and which one comes next."""
+        lines = results.stage(vars(stage), self._former, self.display)
         self._former = vars(stage)
+        following = self._expected[self._expected.index((stage.name, stage.room)) + 1 :]
+        if not stage.ok:  # the other stages of its room are left out, or all if it has none
+            following = [each for each in following if stage.room not in (None, each[1])]
+        self.put(lines, following[0][0] if following else "")
 
 
 def _json(first: CheckStage, reports: Sequence[Report], times: int) -> dict[str, object]:

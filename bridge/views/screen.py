@@ -25,10 +25,18 @@ MIN_FIRST_COLUMNS = 20
 NICKNAME_COLOURS = (32, 33, 34, 35, 36, 92, 94, 95, 96)
 """ANSI colours that can be read on dark and on light; the two reds are kept for failures."""
 
+ERASE_LINE_ABOVE = "\x1b[A\x1b[J"
+"""Moves the cursor up by a line, and erases that line (ECMA-48, CUU and ED)."""
+
+
+def moves_cursor(*, terminal: bool, environ: Mapping[str, str]) -> bool:
+    """Whether output goes to a terminal that knows control sequences."""
+    return terminal and environ.get("TERM", "") not in {"", "dumb"}
+
 
 def has_colour(*, terminal: bool, environ: Mapping[str, str]) -> bool:
     """Whether to write colours: to a terminal that knows them, unless NO_COLOR is set."""
-    return terminal and environ.get("TERM", "") not in {"", "dumb"} and not environ.get("NO_COLOR")
+    return moves_cursor(terminal=terminal, environ=environ) and not environ.get("NO_COLOR")
 
 
 def width(text: str) -> int:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import signal
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from bridge.xmpp.checks.probe import MESSAGE
-from tests.e2e.checking import IN_THE_ROOM, STAGE, STAGES, XTERM, on_screen, run, stages
+from tests.e2e.checking import IN_THE_ROOM, SGR, STAGE, STAGES, XTERM, on_screen, run, stages
 from tests.e2e.watching import SECONDS, Watching
 from tests.faults.scripted_server import HONEST, ScriptedServer, Wire
 from tests.servers.server import XmppServer
@@ -98,7 +99,7 @@ async def test_settings_that_do_not_do_are_named_in_lines_and_as_an_object(
     assert listed["XMPP_PASSWORD"] == "***"
 
 
-async def test_on_a_terminal_each_stage_is_shown_in_colour_and_within_the_width(
+async def test_on_a_terminal_the_stage_under_way_is_named_and_nothing_is_left_behind(
     prosody: XmppServer, tmp_path: Path
 ) -> None:
     environment = prosody.environment()
@@ -107,7 +108,12 @@ async def test_on_a_terminal_each_stage_is_shown_in_colour_and_within_the_width(
     assert "\x1b[32m" in checking.out
     shown = on_screen(checking, 80)
     assert max(map(len, shown)) <= 80
+    # Each stage once: what was drawn on the way is gone.
     assert [one[1] for line in shown if (one := STAGE.fullmatch(line))] == STAGES + IN_THE_ROOM
+    assert not [line for line in shown if line.endswith("...")]
+    # On the way the next stage was named under each.
+    plain = SGR.sub("", checking.out)
+    assert re.findall(r"(?m)^([a-z]+) +\.\.\.$", plain) == [*STAGES[1:], *IN_THE_ROOM]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -125,7 +131,8 @@ async def test_a_signal_in_the_middle_hangs_up(number: signal.Signals, tmp_path:
         Watching(tmp_path, server.environment() | XTERM, command="check", columns=80) as checking,
         asyncio.timeout(SECONDS),
     ):
-        await checking.shows("connect")
+        await checking.shows("tls")
+        assert on_screen(checking, 80)[-2] == "tls        ..."
         checking.signal(number)
         await left.wait()
         assert await checking.ended() == 128 + number
