@@ -2,9 +2,11 @@
 
 import argparse
 import asyncio
+import os
 import signal
+import stat
 import sys
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 
 from bridge.commands.exit import SUCCESS, USAGE
 from bridge.logs import complain
@@ -48,6 +50,7 @@ async def _serve(accounts: list[str], faults: list[str], identity: TlsIdentity |
         complain(f"xmpp-bridge: {error}")
         return USAGE
     async with sandbox:
+        _keep_private(sys.stdout.fileno())
         sys.stdout.write("".join(f"{k}={v}\n" for k, v in sandbox.environment().items()))
         sys.stdout.flush()
         complain(
@@ -57,6 +60,15 @@ async def _serve(accounts: list[str], faults: list[str], identity: TlsIdentity |
         )
         await stopped.wait()
     return SUCCESS
+
+
+def _keep_private(descriptor: int) -> None:
+    """Let only its owner read an empty file: a shell made it for the settings, with a password."""
+    status = os.fstat(descriptor)
+    is_ours = stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
+    if is_ours and not status.st_size:
+        with suppress(OSError):  # a file system that knows no modes
+            os.fchmod(descriptor, 0o600)
 
 
 def _add_account(sandbox: Sandbox, text: str) -> None:

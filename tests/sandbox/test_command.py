@@ -1,3 +1,6 @@
+import asyncio
+import os
+from asyncio.subprocess import PIPE
 from pathlib import Path
 from signal import SIGTERM
 
@@ -52,3 +55,26 @@ async def test_accounts_log_in_and_faults_are_on_from_the_start(tmp_path: Path) 
         sandbox.signal(SIGTERM)
         assert await sandbox.ended() == 0
     assert "s3:cret" not in sandbox.err
+
+
+@pytest.mark.parametrize(
+    ("flags", "before", "mode"), [(os.O_TRUNC, "gone", 0o600), (os.O_APPEND, "theirs\n", 0o644)]
+)
+async def test_the_file_that_a_shell_makes_of_its_settings_is_for_its_owner_alone(
+    flags: int, before: str, mode: int, tmp_path: Path
+) -> None:
+    settings = tmp_path / ".env"
+    settings.write_text(before)
+    settings.chmod(0o644)
+    stdout = os.open(settings, os.O_WRONLY | flags)
+    process = await asyncio.create_subprocess_exec(
+        COMMAND, "sandbox", stdout=stdout, stderr=PIPE, cwd=tmp_path
+    )
+    os.close(stdout)
+    assert process.stderr is not None
+    assert b"Ctrl-C ends it" in await process.stderr.readline()
+    assert settings.stat().st_mode & 0o777 == mode
+    checked = await asyncio.to_thread(run_in, tmp_path, COMMAND, "settings")
+    assert ("can be read by other users" in checked.stderr + checked.stdout) is (mode != 0o600)
+    process.terminate()
+    assert await process.wait() == 0
