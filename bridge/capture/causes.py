@@ -103,7 +103,12 @@ given-up: login; error, RFC 6120, 6.4
     client's own log says more.
 no-mechanism: login; error, RFC 6120, 6.3.3
     The client tried no login: of what the server offers{offer}, {offered}, it uses none here.
-    -> Switch a mechanism on that both sides have; many clients use PLAIN under TLS only.
+    -> Switch a mechanism on that both sides have. Many clients use PLAIN, or log in at all, under
+    TLS only: then switch STARTTLS on in the server, or use the port for direct TLS (usually 5223).
+no-login: login; error, RFC 6120, 6.4.1
+    The server offers no way to log in{offer}: neither a mechanism nor STARTTLS.
+    -> Switch mechanisms on in the server. It may take the connection for unencrypted, for example
+    behind a proxy: then let it trust the proxy.
 resumption: session; warning, XEP-0198, 5
     The server refused to resume the former session: what was on the way is lost, and the client is
     out of its rooms.

@@ -102,6 +102,7 @@ class LoginState:
                 if not stanza.sent:
                     self.authenticated = client.bound = True
             case "" if name in STANZA_TAGS:
+                self.tried = self.tried or stanza.sent  # the login before SASL is an iq
                 if name == "iq":
                     self._take_bind(client, stanza)
                 if not (stanza.sent or client.account):  # what came is addressed to the client
@@ -225,9 +226,11 @@ def given_up(login: LoginState, client: Entity, stanza: Stanza) -> Iterator[Find
     if login.mechanism:
         when = "after the server's challenge" if login.challenges else "before the server answered"
         yield cause("given-up", stanza.place, mechanism=quoted(login.mechanism), when=when)
-    elif login.mechanisms and not login.tried:
+    elif login.offer and not login.tried and (login.mechanisms or not login.offers_tls):
+        name = "no-mechanism" if login.mechanisms else "no-login"
         offered = quoted(", ".join(login.mechanisms))
-        yield cause("no-mechanism", stanza.place, offered=offered, offer=login.offer)
+        offered += "" if login.offers_tls or login.began_tls else " without STARTTLS"
+        yield cause(name, stanza.place, offered=offered, offer=login.offer)
 
 
 def refused(login: LoginState, client: Entity, stanza: Stanza) -> Iterator[Finding]:
