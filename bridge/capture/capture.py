@@ -123,7 +123,7 @@ class Capture:
         every = [each for streams in self._open.values() for each in streams]
         if stanza.element.tag == FAILURE:
             if len(every) == 1:  # of several, the log does not say whose program failed
-                every[0].add(every[0].stream.talk.fail(every[0].stream.client, stanza))
+                every[0].add(every[0].stream.fail(stanza))
             return True
         if stanza.element.tag == PAUSE:
             for examined in self._open.get(session, ()):

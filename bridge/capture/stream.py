@@ -18,7 +18,7 @@ from bridge.capture.rooms import Rooms
 from bridge.capture.stanza import HOLE, PAUSE, STANZA_TAGS, Stanza, outline
 from bridge.capture.talk import Talk
 from bridge.text import quoted
-from bridge.wire.names import HEADER
+from bridge.wire.names import HEADER, local
 
 
 class Stream:
@@ -58,6 +58,16 @@ class Stream:
         self.ending.owed = self.requests.owed(client)
         yield from self.ending.take(client, self.login, stanza)
         self.first = self.first or outline(stanza)
+
+    def fail(self, failure: Stanza) -> Iterator[Outcome]:
+        """Find on which message the program failed, or note that it failed."""
+        findings = [*self.talk.fail(self.client, failure)]
+        yield from findings
+        sentence, last = failure.element.text or "", self.ending.last
+        if not findings and last is not None:
+            what = "stanza" if last.element.tag == HOLE else local(last.element.tag)
+            words = {"what": what, "where": last.place.words}
+            yield cause("failed", failure.place, sentence, failure=sentence, **words)
 
     def give_way(self, stanza: Stanza) -> Iterator[Outcome]:
         """Yield what is wrong with this stream if the client now begins another."""

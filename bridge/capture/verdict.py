@@ -22,7 +22,9 @@ The findings have to be the same client's. An error about an address explains on
 the same address, or about the stream to the address's server.
 """
 
-TOLD = frozenset({"stops-at-tls", "other-error", "refused-request", "unheard", "one-sided"})
+TOLD = frozenset(
+    {"stops-at-tls", "other-error", "refused-request", "unheard", "one-sided", "failed"}
+)
 """The causes of notes that are aside beside "No error was found", so that it hides no error."""
 
 ANYTHING = "*"
