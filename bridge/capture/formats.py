@@ -7,6 +7,9 @@ import re
 from contextlib import suppress
 from typing import NamedTuple
 
+from bridge.text import quoted
+from bridge.wire.names import CONDITIONS
+
 SENT_WORDS = frozenset(
     (  # noqa: SIM905 - as a list it would take thirty lines
         "send sent sending sends out outgoing outbound tx xmit transmit transmitted transmitting "
@@ -155,12 +158,12 @@ HOW_TO = (
         "Blather, xmpp4r",
         "Blather.logger.level = Logger::DEBUG, Jabber::debug = true",
     ),
+    ("ejabberd", "ejabberd", "loglevel: debug"),
     (
         "prosody|mod_",
         "Prosody",
         'modules_enabled = { "stanza_debug" } and log = { debug = "*console" }',
     ),
-    ("ejabberd", "ejabberd", "loglevel: debug"),
     ("libpurple|pidgin|finch", "libpurple", "pidgin --debug, PURPLE_VERBOSE_DEBUG=1"),
 )
 """What names a library in its log, the library, and what writes the stanzas to that log."""
@@ -175,3 +178,25 @@ def how_to(begin: str) -> str:
         "switch on the program's debug log, which has the stanzas: in Python "
         "logging.basicConfig(level=logging.DEBUG), elsewhere the level debug"
     )
+
+
+MAX_NAMED = 200
+"""The most characters of a line that names a condition."""
+
+_CONDITION = re.compile(
+    rf"(?<![\w-])(?:{'|'.join(each for each in sorted(CONDITIONS) if '-' in each)})(?![\w-])"
+    r"|(?<=[Ee]rror: )(?:conflict|forbidden)\b"
+)
+
+
+def named_in(begin: str) -> str:
+    """Return a clause with the first line that names the condition of an error; empty if none does.
+
+    Many libraries write the condition into an exception, and the stanza nowhere.
+    """
+    condition = _CONDITION.search(begin)
+    if condition is None:
+        return ""
+    at = max(begin.rfind("\n", 0, condition.start()) + 1, condition.end() - MAX_NAMED)
+    line = begin[at:].partition("\n")[0].strip()
+    return f"; the log names {condition[0]}: {quoted(line, MAX_NAMED)}"

@@ -90,11 +90,14 @@ _CONTAINER = re.compile(
 _ENTITIES = re.compile(rf"&lt;(?:stream:)*(?:{_NAMES})(?=[\s/]|&gt;)")
 _UNICODE = re.compile(rf"\\u003[cC](?:stream:)*(?:{_NAMES})(?=[\s/\\])")
 _GUILLEMETS = re.compile(rf"«(?:stream:)*(?:{_NAMES})(?=[\s/»])")
+_PARENTHESES = re.compile(rf"\((?:stream:)*(?:{_NAMES})(?= xmlns=)")
+_FROM_PARENTHESES = str.maketrans("()", "<>")
 _FROM_GUILLEMETS = str.maketrans("«»", "<>")
 _WAYS: tuple[tuple[str, re.Pattern[str], Callable[[str], str]], ...] = (
     ("&lt;", _ENTITIES, html.unescape),
     ("\\u003", _UNICODE, unescaped),
     ("«", _GUILLEMETS, lambda text: text.translate(_FROM_GUILLEMETS)),
+    (" xmlns=", _PARENTHESES, lambda text: text.translate(_FROM_PARENTHESES)),
 )
 """Ways to write XML without its brackets: what to look for first, its beginning, its meaning."""
 
@@ -243,7 +246,7 @@ class Fragments:
         if TYPED in head:
             return []
         before = line.context or previous
-        if before and not head.strip(" \t\"'([{") and ends_with_word(before):
+        if before and _begins(before, head) and ends_with_word(before):
             head = f"{before}\n{head}"
         entry = self._entry(line, head)
         if row is not None:
@@ -454,6 +457,14 @@ def _start_in(text: str) -> int | None:
             if _NAMED.match(text, start.start()):
                 return start.start()
     return None
+
+
+def _begins(previous: str, head: str) -> bool:
+    """Whether the line before may head an entry: no other text of the logger is in between."""
+    if not head.strip(" \t\"'([{"):
+        return True
+    shape, _ = shape_of(head.strip())
+    return shape_of(previous.strip())[0].startswith(shape) and not ends_with_word(head)
 
 
 def _is_whole(elements: list[Element], rest: str) -> bool:

@@ -261,6 +261,10 @@ class LogReader:
             is_repeat = other != shape and (said == way or None in {said, way})
             count, repeats = count + 1, repeats + is_repeat
             self._repeats.add(shape, (count, repeats))
+            # No client begins a stream twice at once.
+            is_header = first.tag == HEADER and is_repeat
+            if is_header and next(reversed(self._recent)) == (fragment.session, text):
+                return
             if is_repeat and 1 < repeats > count // 2:
                 return
             self._recent.add((fragment.session, text), (shape, said))

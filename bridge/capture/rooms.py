@@ -1,5 +1,6 @@
 """The rooms that a client asks for, is in, and is put out of. State and rules. Pure."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -410,7 +411,9 @@ def removed(room: Room, client: Entity, stanza: Stanza) -> Iterator[Finding]:
     element = stanza.element
     if element.tag != "presence" or element.get("type") != "unavailable":
         return
-    codes = names.codes_of(element)
+    codes, nickname = names.codes_of(element), _from(element).partition("/")[2]
+    if nickname and not room.nickname and nickname in re.split("[@/]", client.account):
+        room.nickname = nickname  # an excerpt without the join: most clients are named so
     if 110 not in codes and not _is_own(room, _from(element)):
         return
     room.why = "", ""

@@ -11,7 +11,7 @@ from typing import cast
 
 from bridge.capture.capture import Capture
 from bridge.capture.examined import Examined
-from bridge.capture.formats import NO_LOGS, how_to
+from bridge.capture.formats import NO_LOGS, how_to, named_in
 from bridge.capture.reader import MAX_LINE_BYTES, LogReader
 from bridge.capture.verdict import verdict
 from bridge.commands.exit import FAILURE, SUCCESS, USAGE, UsageError
@@ -29,6 +29,9 @@ UNDIRECTED = (
     "stanzas alone, and the others are not read."
 )
 """What the verdict says if it may rest on such lines."""
+
+UNREAD = "in part, or without a direction: write RECV: or SENT: before a bare one"
+"""What may keep a stanza from being read."""
 
 
 def run(parsed: argparse.Namespace) -> int:
@@ -53,9 +56,10 @@ def run(parsed: argparse.Namespace) -> int:
         complain(f"xmpp-bridge: {one_line(str(error))}")
         return USAGE
     if not any(reader.stanzas for reader in readers):
-        part = f" ({capture.holes} in part)" if capture.holes else ""
-        how = how_to("".join(reader.begin for reader in readers))
-        complain(f"xmpp-bridge: {how}\nno whole stanza was found{part}")
+        part = f" ({capture.holes} {UNREAD})" if capture.holes else ""
+        begin = "".join(reader.begin for reader in readers)
+        nothing = f"no whole stanza was found whose sender is known{part}{named_in(begin)}"
+        complain(f"xmpp-bridge: {how_to(begin)}\n{one_line(nothing)}")
         return USAGE
     capture.finish()
     streams = _picked(capture.streams, parsed.account, parsed.nickname)

@@ -3,26 +3,42 @@
 import pytest
 
 from bridge.capture.finding import Finding
+from bridge.capture.formats import MAX_NAMED, named_in
 from bridge.capture.verdict import verdict
 from tests.capture.logs import (
     ACCOUNT,
+    HEADER,
+    MECHANISMS,
     ROOM,
     SASL,
     STREAM_ERRORS,
     USER,
     bounce,
+    captured,
     error,
     examined,
     out,
     refusal,
+    said,
 )
 
 BOUNCE = bounce("not-acceptable").removeprefix("<<< ")
 REFUSAL = refusal("registration-required").removeprefix("<<< ")
 OTHER = f"<presence from='{{}}' to='{ACCOUNT}' type='error'>{error('gone', ' no more ')}</presence>"
 STATED = "<stream:error><{0}/><text>{1}</text></stream:error>"
+PING = "<<< <iq type='get' id='p' from='ann@x/y' to='bot@x/y'><ping xmlns='urn:xmpp:ping'/></iq>"
+TRACE = [
+    "Traceback (most recent call last):",
+    '  File "bot.py", line 31, in weather',
+    "KeyError: 'city'",
+]
 GROUPCHAT = ">>> <message to='ann@x.example' type='groupchat' id='m1'><body>hi</body></message>"
 TERMINATE = "<body xmlns='http://jabber.org/protocol/httpbind' type='terminal' condition='{}'/>"
+
+OFFER = "<<< <stream:features>{}</stream:features>"
+CLOSE = ">>> </stream:stream>"
+ROUND = str.maketrans("<>", "()")
+KICK = out(307).replace("<status code='110'/>", "")
 
 NAMED: dict[str, tuple[list[str], str]] = {
     "a refused message alone": ([BOUNCE], "is not in it"),
@@ -78,6 +94,26 @@ NAMED: dict[str, tuple[list[str], str]] = {
     ),
     "a refusal without its end": ([f"<<< {REFUSAL[: REFUSAL.index('</error>')]}"], "members only"),
     "a kick without its end": ([out(307)[: out(307).index("</x>")], "more"], "kicked"),
+    "parentheses for brackets": (
+        [f"ERROR:bot: {REFUSAL}".replace(" from", " xmlns='jabber:client' from").translate(ROUND)],
+        "members only",
+    ),
+    "an offer without a way to log in": (
+        [f">>> {HEADER}", f"<<< {HEADER}", OFFER.format("<register xmlns='x'/>"), CLOSE],
+        "no way to log in (in line 3)",
+    ),
+    "an offer without STARTTLS": (
+        [f">>> {HEADER}", f"<<< {HEADER}", OFFER.format(MECHANISMS), CLOSE],
+        '"SCRAM-SHA-1" without STARTTLS',
+    ),
+    "a kick of the client's name, without its join": (
+        [said("Ann", "bye").replace("<body", f"<x xmlns='{USER}'/><body"), KICK],
+        "kicked",
+    ),
+    "the program failed on a request": (
+        [PING, *TRACE, "<<< <presence from='a@b' to='c@d'/>"],
+        'failed after the iq in line 1: "KeyError" ("\'city\'") in "bot.py", line 31',
+    ),
     "a refused message cut in its body": (
         [f"<<< {BOUNCE[: BOUNCE.index('<error')]}<body>one", "two"],
         "was refused (undefined-condition)",
@@ -101,6 +137,25 @@ SILENT = {
         out(303).replace("<item", "<item nick='b'")[: out(303).index("</x>")],
         "x",
     ],
+    "a header that is queued and sent": [
+        *[f"conn {word}: {HEADER}" for word in ("QUEUED", "SENT")],
+        f"conn RECV: {HEADER}",
+    ],
+    "an old login": [
+        *[f">>> {HEADER}", f"<<< {HEADER}", OFFER.format("<auth xmlns='x'/>")],
+        *[">>> <iq type='set' id='a'><query xmlns='jabber:iq:auth'/></iq>", "<<< <iq id='a'/>"],
+        CLOSE,
+    ],
+    "a kick of another, without the join": [
+        said("Ann", "bye"),
+        KICK.replace("/bot'", "/Ben'"),
+    ],
+    "words in parentheses": ["bot: (message xmlns='jabber:client' (error"],
+    "a word that ends another line": [
+        "INFO bot message sent",
+        f"INFO {PING.removeprefix('<<< ')}",
+        f"RECV: {PING.removeprefix('<<< ')}",
+    ],
     "the presence of another who left": [
         f"<<< <presence from='{ROOM}/Ann' to='{ACCOUNT}' type='unavailable'><x xmlns='{USER}'>",
         "x",
@@ -119,6 +174,29 @@ def test_the_answer_of_the_clients_own_account_is_known_without_its_login() -> N
     answer = f"<<< <iq type='result' id='1' from='bot@example.org' to='{ACCOUNT}'/>"
     pings = [f"<<< <iq type='result' id='p{number}' to='{ACCOUNT}'/>" for number in range(8)]
     assert _every([ask, answer, *pings]) == []
+
+
+@pytest.mark.parametrize(
+    ("log", "words"),
+    [
+        ("a\n  SASLError: not-authorized - no\nb", 'names not-authorized: "SASLError: not-auth'),
+        ("StreamError: conflict\n  at f (a.js:1:2)", 'conflict: "StreamError: conflict"'),
+        (f"{'x' * 500} item-not-found {'y' * 500}", "x item-not-found"),
+        ("see not-authorized-users.txt, a conflict, forbidden", ""),
+    ],
+)
+def test_a_log_without_stanzas_is_quoted_where_it_names_a_condition(log: str, words: str) -> None:
+    assert words in named_in(log)
+    assert bool(words) or named_in(log) == ""
+    assert len(named_in(log)) < MAX_NAMED + 50
+
+
+def test_a_word_for_the_direction_may_stand_on_a_line_of_the_same_logger() -> None:
+    ask = "<r xmlns='urn:xmpp:sm:3'/>"
+    for prefix in ("[log] ", "2026-01-01 10:00:0{} DEBUG bot: "):
+        log = [prefix.format(number) + line for number, line in enumerate(["-- Sending: --", ask])]
+        log += [each.replace("Sending", "Receiving") for each in log]
+        assert [each.sent for each in captured(*log)] == [True, False]
 
 
 def _every(log: list[str]) -> list[Finding]:
