@@ -75,5 +75,6 @@ def test_an_end_behind_what_the_log_has_in_part_is_not_called_one_without_an_err
     space: str,
 ) -> None:
     torn = f'RECV: stream:error<system-shutdown xmlns="{space}"/>/stream:error'
-    assert found(torn, "End of stream received") == []
+    findings = found(torn, "End of stream received")
+    assert not any("without an error" in each.message for each in findings)
     assert [each.name for each in found("End of stream received")] == ["ended"]
