@@ -230,7 +230,7 @@ LAWS = {
     ),
     "a page is drawn without pytest": Law(("pytest", "bridge.testing"), by=("bridge.page",)),
     "nobody imports the nodes unless they are asked for": Law(
-        ("bridge.llm",), except_by=("bridge.llm", "bridge.toolkit", "bridge.client.interpreting")
+        ("bridge.llm",), except_by=("bridge.llm", "bridge.toolkit")
     ),
     "registration knows neither wing": Law(
         ("bridge.mcp", "bridge.xmpp", "bridge.tools"), by=("bridge.registration",)

@@ -2,10 +2,10 @@
 
 import json
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from time import monotonic
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from bridge.client import formatting
 from bridge.client.arguments import Parameter, read_arguments, trailing_arguments
@@ -134,18 +134,12 @@ def parse(line: str, *, chat: bool = False) -> Command:
     return Command(None, line)
 
 
-Interpreter: TypeAlias = Callable[[Answer], Awaitable[Answer]]
-"""Takes an answer that has an instruction, and returns the answer that is shown."""
-
-
 @dataclass(eq=False)
 class CommandRunner:
     """Carries out commands, one after the other."""
 
     client: Client
     frontend: Frontend
-    interpret: Interpreter | None
-    """Asks a model; None if there is no model."""
     catalogue_is_stale: bool = False
     """Whether to read the lists of the server again before the next command."""
     chat: bool = False
@@ -173,8 +167,6 @@ class CommandRunner:
             return client_message(SAID if word in NAMES else "")
         if command.name is None and SENDING in self.client.catalogue.tools and not self.chat:
             answer = replace(answer, note="not said in the room")
-        if answer.instruction and self.interpret is not None:
-            return await self.interpret(answer)
         return answer
 
     async def _run(self, command: Command) -> Answer:

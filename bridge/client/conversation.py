@@ -9,12 +9,11 @@ from asyncio.subprocess import PIPE
 from collections.abc import Callable, Mapping, Sequence
 
 from bridge.client.client import Client
-from bridge.client.commands import LEAVE, Command, CommandRunner, Interpreter, parse
+from bridge.client.commands import LEAVE, Command, CommandRunner, parse
 from bridge.client.errors import InputCancelledError, OutputError, ServerError
 from bridge.client.formatting import Answer, client_error
 from bridge.client.forms import fill_in
 from bridge.client.frontend import INSERTED, Frontend, Pipe
-from bridge.client.interpreting import interpreter_for
 from bridge.client.process import ServerProcess
 from bridge.client.rooms import STATUS, RoomFollower, settled_status
 from bridge.logs import complain, lines_of, open_log
@@ -62,8 +61,8 @@ async def run_client(
     Unless stdin and stdout are terminals, stdout gets answers only, one on each line, and the
     greeting goes to stderr. The exit code is 1 if any call failed, or the server did.
     The server is spoken to in this `framing` and `revision`, if they are given.
-    `configuration` gives the log its level and file, and may have a model. In a `chat` at a
-    terminal, a line is said in the room.
+    `configuration` gives the log its level and file. In a `chat` at a terminal, a line is said in
+    the room.
     """
     interactive = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
     if problem := open_log("[Client]", configuration.log_level, configuration.log_file):
@@ -91,10 +90,8 @@ async def run_client(
             if interactive and to_terminal:
                 handler = _LogHandler(frontend.tell, configuration.log_level)
                 logging.getLogger("bridge").handlers[0] = handler
-            interpret = None if as_json else interpreter_for(configuration)
-            conversation = Conversation(
-                client, frontend, interpret, to_terminal, chat=chat and interactive
-            )
+            is_chat = chat and interactive
+            conversation = Conversation(client, frontend, to_terminal, chat=is_chat)
             return await conversation.run()
         except (ServerError, OutputError) as error:
             complain(f"[Client] {error}")
@@ -127,7 +124,6 @@ class Conversation:
         self,
         client: Client,
         frontend: Frontend,
-        interpret: Interpreter | None,
         to_terminal: bool,
         *,
         chat: bool = False,
@@ -140,7 +136,7 @@ class Conversation:
         self._note = frontend.tell if to_terminal else complain
         """Shows a line of the client's own, or of the server's log."""
         self._rooms = RoomFollower(client, frontend.tell)
-        self._runner = CommandRunner(client, frontend, interpret, chat=chat)
+        self._runner = CommandRunner(client, frontend, chat=chat)
         self._call: asyncio.Task[Answer] | None = None
         """The command that is being carried out."""
         self._asking = asyncio.Lock()

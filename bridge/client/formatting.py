@@ -38,9 +38,7 @@ class Answer:
     seconds: float | None = None
     """How long the server took, once that is known."""
     data: Mapping[object, Json] = field(default_factory=dict)
-    """What a person is shown of `value`: without an instruction, or without what is around it."""
-    instruction: str = ""
-    """How to report the data to a person; empty if the tool gives no instruction."""
+    """What a person is shown of `value`, without what is around it."""
     whole: bool = False
     """Whether a person asked for the object itself."""
     note: str = ""
@@ -67,23 +65,9 @@ def tool_result(result: Json) -> Answer:
     if result.get("isError") is True:
         return Answer(result, None, text, failed=True)
     structured = result.get("structuredContent")
-    match with_instruction := _with_instruction(content, structured):
-        case {"interpret": str(instruction), **data} if data and instruction:
-            return Answer(result, with_instruction, data=data, instruction=instruction)
     if structured is None or not _repeats(content, structured):
         return Answer(result, None, text)
     return Answer(result, structured)
-
-
-def _with_instruction(content: Sequence[Json], structured: Json) -> Json:
-    """Return the object of a result in any dialect; an instruction is its field `interpret`."""
-    match content:
-        case [{"type": "json", "json": dict(data)}, {"type": "interpret", "prompt": instruction}]:
-            return {**data, "interpret": instruction}
-        # A revision without structured content has the same object as a text.
-        case [{"type": "text", "text": str(text)}, {"type": "text"}] if structured is None:
-            return _parsed(text)
-    return structured
 
 
 def error_response(refusal: RequestError) -> Answer:
@@ -139,8 +123,6 @@ def for_person(answer: Answer, display: Display = PLAIN) -> str:
         lines = [as_json(answer.value, indent=2)]
         if not answer.whole:
             lines = lines_of(answer.data or answer.value, display)
-        if answer.instruction:
-            lines += ["", f"How to read this: {visible(answer.instruction)}"]
         text = "\n".join(lines)
     if answer.seconds is None:
         return text
@@ -190,11 +172,19 @@ def _content_block(block: Json) -> str:
 
 
 def _repeats(content: Sequence[Json], structured: Json) -> bool:
-    """Whether the content only repeats the structured content; if not, it was made for people."""
+    """Whether the content has nothing for a person but what the structured content has."""
     match content:
-        case [{"type": "text", "text": str(text)}]:
-            return bool(_parsed(text) == structured)
+        case [{"type": "text", "text": str(text)}, *others]:
+            return _parsed(text) == structured and all(map(_is_for_models, others))
     return not content
+
+
+def _is_for_models(block: Json) -> bool:
+    """Whether a block of content is for the model alone (MCP, "Annotations")."""
+    match block:
+        case {"annotations": {"audience": ["assistant"]}}:
+            return True
+    return False
 
 
 def _parsed(text: str) -> Json:

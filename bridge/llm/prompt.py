@@ -60,11 +60,11 @@ class ModelPrompt:
 def write_prompt(
     instruction: str,
     material: Material,
-    schema: Schema | None,
+    schema: Schema,
     code: str,
     misfit: Mapping[str, str] | None = None,
 ) -> ModelPrompt:
-    """Return the request; `code` is random and new. Without a `schema` the answer may be any text.
+    """Return the request; `code` is random and new. `schema` is that of the answer.
 
     `misfit` is the `answer` to an earlier request that did not fit, and the `problem` with it.
 
@@ -84,8 +84,7 @@ def write_prompt(
     if misfit is not None:
         line = data_line({name: text[:MAX_ECHO_CHARACTERS] for name, text in misfit.items()})
         parts += [AGAIN, _between([line], code)]
-    if schema is not None:
-        parts += [FORM_RULE, compact(schema)]
+    parts += [FORM_RULE, compact(schema)]
     return ModelPrompt(f"{instruction}\n\n{DATA_RULE}", "\n\n".join(parts))
 
 

@@ -97,9 +97,7 @@ def test_a_command_that_is_no_server_is_one_plain_line(
     assert ran.stderr == f"[Client] {told}\n"
 
 
-def test_as_json_each_answer_is_the_result_as_it_came_and_no_model_is_asked(
-    tmp_path: Path,
-) -> None:
+def test_as_json_each_answer_is_the_result_as_it_came(tmp_path: Path) -> None:
     said = (
         "hello\nsend a\u202eb\n/call echo {}\n/nosuch\nhelp\n/call current_time\n/bare on\nhello\n"
         '/raw {"jsonrpc":"2.0","id":"mine","method":"ping"}\n'
@@ -107,8 +105,7 @@ def test_as_json_each_answer_is_the_result_as_it_came_and_no_model_is_asked(
         "/raw {nonsense\n"
         '/raw [{"jsonrpc":"2.0","id":1,"method":"ping"}]\n'
     )
-    model = {"LLM_BASE_URL": "http://127.0.0.1:1/v1", "LLM_MODEL": "small"}
-    ran = run(tmp_path, said, "--sandbox", "--json", "--toolset", "samples", more=model)
+    ran = run(tmp_path, said, "--sandbox", "--json", "--toolset", "samples")
     answers: list[Any] = [json.loads(line) for line in ran.stdout.splitlines()]
     hello, sent, refused, unclear, help_, time, _, bare, *raw = answers
     assert hello == {"content": [{"type": "text", "text": "Echo: hello"}], "isError": False}
@@ -117,7 +114,6 @@ def test_as_json_each_answer_is_the_result_as_it_came_and_no_model_is_asked(
     assert "no command /nosuch" in unclear["error"]
     assert "status" in help_
     assert "interpret" in time["structuredContent"]
-    assert "The model's service" not in ran.stderr
     assert bare == {"content": [{"type": "text", "text": "Echo: hello"}]}
     ping, noted, malformed, refused = raw
     assert ping == {"jsonrpc": "2.0", "id": "mine", "result": {}}

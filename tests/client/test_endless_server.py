@@ -118,7 +118,7 @@ async def test_a_tool_beyond_what_is_read_of_a_list_can_be_called() -> None:
     async with running(LISTS_MANY) as server:
         client = Client(server)
         await client.read_catalogue()
-        runner = CommandRunner(client, Pipe(), None)
+        runner = CommandRunner(client, Pipe())
         called = await runner.run(parse(f"/call t{MANY - 1}"))
         assert (called.failed, called.text) == (False, f"t{MANY - 1}")
         shown = await runner.run(parse(f"/tools t{MANY - 1}"))
@@ -131,6 +131,6 @@ async def test_a_script_gives_up_a_server_that_never_lists_its_tools(
 ) -> None:
     monkeypatch.setattr(conversation, "SCRIPT_SECONDS", 0.3)
     async with served(*hostile_server.command(tmp_path, {"tools/list": ""})) as server:
-        talk = Conversation(Client(server), Pipe(json=False), None, False)
+        talk = Conversation(Client(server), Pipe(json=False), False)
         with pytest.raises(ServerError, match=r"no lists within 0\.3 s"):
             await talk.run()

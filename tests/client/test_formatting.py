@@ -44,6 +44,17 @@ def test_an_object_is_json_in_one_line_or_laid_out() -> None:
     assert for_person(replace(answer, whole=True)) == '{\n  "a": [\n    1\n  ]\n}\n(1.0 ms)'
 
 
+@pytest.mark.parametrize(
+    ("audience", "shown"), [(["assistant"], "a: 1"), (["user"], '{"a":1}\nTell it.')]
+)
+def test_what_is_for_the_model_alone_is_no_more_than_the_object(
+    audience: list[str], shown: str
+) -> None:
+    result = _result('{"a":1}', "Tell it.", structuredContent={"a": 1})
+    result["content"][1]["annotations"] = {"audience": audience}
+    assert for_person(tool_result(result)) == shown
+
+
 def test_a_failure_is_an_error_in_both_dialects() -> None:
     told = "No.\nCondition: c\nHint: h"
     mcp = tool_result(_result(told, isError=True))

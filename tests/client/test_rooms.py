@@ -91,7 +91,7 @@ async def test_at_an_update_every_room_and_kind_is_shown_but_not_our_own_sending
     person = AtPrompt(events[-1])
     async with served(*_bridge(tmp_path, {})) as server:
         client = Client(server)
-        assert await Conversation(client, person, None, True).run() == 0
+        assert await Conversation(client, person, True).run() == 0
     assert [line for line in person.told if line.startswith(AT)] == events
     assert len(events) == len(ROOMS) * len(KINDS)
     assert client.catalogue.nicknames == ["Ann"]
@@ -111,7 +111,7 @@ async def test_a_server_without_what_is_needed_is_not_followed(
     person = AtPrompt(GREETING)
     silent = {"resources/subscribe": "", "tools/call xmppHistory": ""}
     async with served(*_bridge(tmp_path, silent | WITHOUT[lacking])) as server:
-        assert await Conversation(Client(server), person, None, True).run() == 0
+        assert await Conversation(Client(server), person, True).run() == 0
     assert not [line for line in person.told if "unanswered" in line]
 
 
