@@ -1,6 +1,5 @@
 """The commands of the client: which there are, how a line is parsed, and how they are run."""
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -14,8 +13,7 @@ from bridge.client.errors import InvalidInputError, RequestError
 from bridge.client.formatting import Answer, client_error, client_message
 from bridge.client.frontend import Frontend
 from bridge.client.rooms import STATUS
-from bridge.mcp import jsonrpc
-from bridge.mcp.jsonrpc import Id, Json, Malformed, Request
+from bridge.mcp.jsonrpc import Json
 from bridge.text import one_line
 
 
@@ -82,7 +80,6 @@ USAGES = {
     "/call NAME [{JSON}]": "call any tool; without JSON it asks for each argument",
     "/resources [URI]": "the resources, or the content of one",
     "/prompts [NAME]": "the prompts, or one filled in",
-    "/raw {JSON}": "send this as it is; the answer is shown as it came",
     "/bare [on|off]": "call tools by bare JSON-RPC, their name as the method",
     "NAME=VALUE": "after a command that calls a tool: any of its arguments; `send` takes them last",
 }
@@ -177,13 +174,10 @@ class CommandRunner:
             return await self._call(tool_command, rest or tool_command.default)
         if name in LISTS:
             return await self._show(name, *_two(rest))
-        others = {
-            "call": self._call_by_name,
-            "raw": self._raw,
-            "bare": self._call_bare,
-        }
-        if name in others:
-            return await others[name](rest)
+        if name == "call":
+            return await self._call_by_name(rest)
+        if name == "bare":
+            return self._call_bare(rest)
         if name == "help":
             more = {usage: does for usage, does in USAGES.items() if usage[0] in "/N"}
             del more["/status, /send TEXT"]
@@ -245,21 +239,7 @@ class CommandRunner:
         prompt = await client.request("prompts/get", {"name": name, "arguments": arguments})
         return formatting.prompt_messages(prompt)
 
-    async def _raw(self, text: str) -> Answer:
-        if not text:
-            example = '{"jsonrpc":"2.0","id":1,"method":"ping"}'
-            return client_error(f"What? For example /raw {example}")
-        ids, body = _answered_ids(text), text.encode("utf-8", "replace")
-        # A response without an id ends the waiting, whether it was expected or not.
-        responses = await self.client.server.exchange(body, "raw", ids, None)
-        if not responses:
-            return client_message("(sent; nothing answers that)")
-        failed = any(each.error is not None for each in responses)
-        failed = failed or any(formatting.tool_result(each.result).failed for each in responses)
-        received = json.loads(jsonrpc.encode(responses if len(responses) > 1 else responses[0]))
-        return Answer(received, received, failed=failed, whole=True)
-
-    async def _call_bare(self, word: str) -> Answer:
+    def _call_bare(self, word: str) -> Answer:
         """Call tools by bare JSON-RPC from now on, or no longer."""
         if word and word not in SWITCH:
             return client_error(f"/bare takes one of: {', '.join(SWITCH)}.")
@@ -271,12 +251,3 @@ def _two(rest: str) -> tuple[str, str]:
     """Return the first word, and what follows it."""
     first, _, others = rest.partition(" ")
     return first, others.strip()
-
-
-def _answered_ids(text: str) -> list[Id | None]:
-    """Return the ids of the responses that `text` asks for; None for a response without an id."""
-    decoded = jsonrpc.decode(text)
-    messages = decoded if isinstance(decoded, list) else [decoded]
-    if not messages:  # an empty batch is answered with an error
-        return [None]
-    return [message.id for message in messages if isinstance(message, (Request, Malformed))]

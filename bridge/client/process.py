@@ -66,7 +66,7 @@ class ServerProcess:
         self._stdin = process.stdin
         self._request_numbers = count(1)
         self._waiting: dict[Id | None, asyncio.Future[Response]] = {}
-        """The responses that are awaited, by id; None is the key of a response without an id."""
+        """The responses that are awaited, by id."""
         self.ended = asyncio.create_task(self._read(process.stdout))
         """Done once the server's stdout has ended, and no answer can come any more."""
         self._readers = [self.ended]
@@ -100,9 +100,10 @@ class ServerProcess:
         id_ = f"client-{next(self._request_numbers)}"
         body = jsonrpc.encode(Request(id_, method, params or {}))
         began = monotonic()
+        answer = self._waiting[id_] = asyncio.get_running_loop().create_future()
         try:
-            what = f"{method} id {id_}: {jsonrpc.preview(params or {})}"
-            (response,) = await self.exchange(body, what, [id_])
+            await self._send(body, f"{method} id {id_}: {jsonrpc.preview(params or {})}")
+            await asyncio.wait((answer, self.ended), return_when=asyncio.FIRST_COMPLETED)
         except asyncio.CancelledError:
             if method == "initialize":  # which must not be cancelled (MCP, "Cancellation")
                 raise
@@ -110,7 +111,12 @@ class ServerProcess:
             self._write(jsonrpc.encode(Notification("notifications/cancelled", cancelled)))
             log.debug("-> notifications/cancelled id %s", id_)
             raise
+        finally:
+            del self._waiting[id_]
+        if not answer.done():
+            raise ServerError("the server ended without an answer")
         log.debug("<- %s id %s, %.1f ms", one_line(method), id_, (monotonic() - began) * 1000)
+        response = answer.result()
         if response.error is not None:
             raise RequestError(response.error)
         return response.result
@@ -142,30 +148,6 @@ class ServerProcess:
         # asyncio has no public way to close the pipes of a process.
         self._process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001 - as said
         await asyncio.gather(*self._readers)
-
-    async def exchange(
-        self, body: bytes, what: str, ids: Sequence[Id | None], *last: Id | None
-    ) -> list[Response]:
-        """Send `body` unchanged, and await the responses to all of `ids`, or to one of `last`.
-
-        Returns the responses that came. None as an id means a response without an id, which
-        answers a body that is no message. `what` names the body in the log. Raises `ServerError`
-        if the server ends first.
-        """
-        loop = asyncio.get_running_loop()
-        waiting = {id_: loop.create_future() for id_ in (*ids, *last)}
-        self._waiting |= waiting
-        try:
-            await self._send(body, what)
-            complete = asyncio.gather(*(waiting[id_] for id_ in ids))
-            ends: set[asyncio.Future[Any]] = {complete, self.ended, *(waiting[id_] for id_ in last)}
-            done, _ = await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-            if done == {self.ended}:
-                raise ServerError("the server ended without an answer")
-            return [answer.result() for answer in waiting.values() if answer.done()]
-        finally:
-            for id_ in waiting:
-                del self._waiting[id_]
 
     async def _send(self, body: bytes, what: str) -> None:
         log.debug("-> %s, %d bytes", what, len(body))

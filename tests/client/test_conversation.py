@@ -100,14 +100,10 @@ def test_a_command_that_is_no_server_is_one_plain_line(
 def test_as_json_each_answer_is_the_result_as_it_came(tmp_path: Path) -> None:
     said = (
         "hello\nsend a\u202eb\n/call echo {}\n/nosuch\nhelp\n/call current_time\n/bare on\nhello\n"
-        '/raw {"jsonrpc":"2.0","id":"mine","method":"ping"}\n'
-        '/raw {"jsonrpc":"2.0","method":"notifications/initialized"}\n'
-        "/raw {nonsense\n"
-        '/raw [{"jsonrpc":"2.0","id":1,"method":"ping"}]\n'
     )
     ran = run(tmp_path, said, "--sandbox", "--json", "--toolset", "samples")
     answers: list[Any] = [json.loads(line) for line in ran.stdout.splitlines()]
-    hello, sent, refused, unclear, help_, time, _, bare, *raw = answers
+    hello, sent, refused, unclear, help_, time, _, bare = answers
     assert hello == {"content": [{"type": "text", "text": "Echo: hello"}], "isError": False}
     assert sent["structuredContent"]["message"] == "a\u202eb"
     assert refused["isError"] is True
@@ -115,11 +111,6 @@ def test_as_json_each_answer_is_the_result_as_it_came(tmp_path: Path) -> None:
     assert "status" in help_
     assert "interpret" in time["structuredContent"]
     assert bare == {"content": [{"type": "text", "text": "Echo: hello"}]}
-    ping, noted, malformed, refused = raw
-    assert ping == {"jsonrpc": "2.0", "id": "mine", "result": {}}
-    assert "nothing answers" in noted["text"]
-    assert (malformed["id"], malformed["error"]["code"]) == (None, -32700)
-    assert refused["error"]["code"] == -32600
     assert ran.returncode == 1
     assert ran.stdout.isascii()
 
@@ -143,14 +134,6 @@ def test_it_speaks_every_revision_both_framings_and_bare(
     assert f"[Server] <- {revision.date} tools/call id" in ran.stderr
     assert "[Server] <- bare echo id" in ran.stderr
     assert "[Client] -> tools/call id" in ran.stderr
-
-
-def test_a_batch_is_sent_as_it_is_and_each_response_is_shown(tmp_path: Path, nothing: str) -> None:
-    ping = '{"jsonrpc":"2.0","id":%d,"method":"ping"}'
-    said = f"/raw [{ping % 1},{ping % 2}]\n"
-    options = ("--json", "--revision", "2025-03-26", "--env-file", nothing)
-    ran = run(tmp_path, said, *options)
-    assert [each["id"] for each in json.loads(ran.stdout)] == [1, 2]
 
 
 def test_a_server_that_speaks_another_revision_than_the_one_wanted_is_given_up(
