@@ -107,15 +107,6 @@ class Recorded:
     """The id of the event in that file."""
 
 
-class Lease(NamedTuple):
-    """Which run writes the shared events of a room at once."""
-
-    run: str
-    """The run that holds the lease; empty once the lease was given up."""
-    beat: float
-    """When the lease was last renewed or given up."""
-
-
 class Tenure(NamedTuple):
     """The time that a run was in a room, with everything that it saw up to `until` in the store."""
 

@@ -39,8 +39,8 @@ UNMOVED = {
     "file (id, boot, ahead, stanza_bytes, put_off, day_left, former, former_end, copied)": "SELECT "
     "id, '', 0.0, stanza_bytes, put_off, day_left, 1, NULL, 0 FROM main.store",
     "runs (id, account, nickname, run, target)": "SELECT *, '' FROM main.observers",
-    "places (id, jid, domain, target, holder, beat, bytes, evicted)": "SELECT id, jid, domain, '', "
-    "NULL, NULL, bytes, evicted FROM main.rooms",
+    "places (id, jid, domain, target, bytes, evicted)": "SELECT id, jid, domain, '', "
+    "bytes, evicted FROM main.rooms",
     "tenures (place, run, since, until, since_at, until_at, ended, id)": f"SELECT *, 0 FROM "
     f"({_TENURES})",
     f"entries ({COLUMNS})": f"SELECT {_EVENTS}",

@@ -3,7 +3,7 @@
 Every writing transaction first locks the one row of `store`, so ids come in the order of commits.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from math import inf
 from typing import Any
@@ -42,8 +42,8 @@ second for some megabytes."""
 SPAN = 200_000
 """Ids that one statement reads at most, which takes a tenth of a second."""
 
-LEASE_SECONDS = 10.0
-"""A file that has not been heard of for so many seconds loses its leases, and its tenures end."""
+SILENCE_SECONDS = 10.0
+"""The tenures of a file that has not been heard of for so many seconds have ended."""
 
 
 class PostgresqlDatabase(DatabaseConnection, SqlDatabase):
@@ -72,7 +72,7 @@ class PostgresqlDatabase(DatabaseConnection, SqlDatabase):
         """
         SqlDatabase.__init__(self, SPAN)
         DatabaseConnection.__init__(self, url)
-        self.patience = LEASE_SECONDS
+        self.patience = SILENCE_SECONDS
         self._ids: dict[tuple[str, ...], int] = {}
         """Ids of observers and rooms, by the table and the other columns."""
         self._newest = self._newest_stanza = 0
@@ -183,27 +183,6 @@ class PostgresqlDatabase(DatabaseConnection, SqlDatabase):
             (mark.sent, mark.sent_stanza, mark.id),
         )
 
-    def lease(self, file: int, rooms: Mapping[tuple[str, str], bool]) -> set[tuple[str, str]]:
-        """Take or renew leases of a file; return the rooms whose leases other files hold.
-
-        `rooms` are JIDs and domains, each with whether a bridge of the file is there, so that it
-        may take a lease. A lease has to be renewed every `LEASE_SECONDS`.
-        """
-        free = (
-            "holder = ? OR holder IS NULL OR beat IS NULL OR NOT "
-            "extract(epoch FROM clock_timestamp()) BETWEEN beat AND beat + ?"
-        )
-        held = set[tuple[str, str]]()
-        for room, present in rooms.items():
-            values = (self.place(*room), file, LEASE_SECONDS)
-            if present and not self.all(
-                "UPDATE places SET holder = ?, beat = extract(epoch FROM clock_timestamp()) "
-                f"WHERE id = ? AND ({free}) RETURNING id",
-                (file, *values),
-            ):
-                held.add(room)
-        return held
-
     def attend(self, file: int, tenures: Sequence[tuple[str, str, Tenure]]) -> None:
         """Write who of a file was in which rooms; each tenure with the room and its domain."""
         for room, domain, tenure in tenures:
@@ -227,7 +206,7 @@ class PostgresqlDatabase(DatabaseConnection, SqlDatabase):
                 "SELECT host, max(files.beat) FROM files WHERE name <> ? AND EXISTS "
                 "(SELECT 1 FROM tenures WHERE file = files.id AND ended = 0) GROUP BY host "
                 "HAVING extract(epoch FROM clock_timestamp()) - max(files.beat) BETWEEN ? AND ?",
-                (file, LEASE_SECONDS, seconds),
+                (file, SILENCE_SECONDS, seconds),
             )
         ]
 

@@ -34,7 +34,7 @@ BATCH = 1_000
 """The weight at which a transaction is full. Other bridges wait while it is written."""
 
 RENEW_SECONDS = 1.5
-"""How often a lease is renewed or read while no events come."""
+"""How often a tenure is extended while no events come."""
 
 RETRY_SECONDS = 10.0
 """The pause between two attempts if a store fails, so that a full disk costs little time."""
@@ -169,7 +169,7 @@ class Recorder:
             flushes = [self._flushes.popleft() for _ in range(len(self._flushes))]
             tried = not closing and time.monotonic() < self._next_try
             if not (tried or self._forbidden):
-                self._try(closing=closing, hurries=bool(flushes))
+                self._try(closing=closing)
             if self._forbidden:
                 self._let_go()
             for flush in flushes:
@@ -180,7 +180,7 @@ class Recorder:
             why = self.problem or "The store was locked at the end"
             log.warning("%s; of what happened, %d events and stanzas were lost", why, lost)
 
-    def _try(self, *, closing: bool, hurries: bool) -> None:
+    def _try(self, *, closing: bool) -> None:
         """Write the waiting items."""
         try:
             if self._database is not None and not self._database.is_current():
@@ -195,7 +195,7 @@ class Recorder:
             if steady() >= self._next_guard:
                 self._next_guard = steady() + GUARD_SECONDS
                 self._note(self._database.guard())
-            self._write(self._database, closing=closing, hurries=hurries)
+            self._write(self._database, closing=closing)
         except BusyStoreError as error:
             self._fail(error, 0.0)
         except BrokenStoreError as error:
@@ -236,7 +236,7 @@ class Recorder:
                 log.warning("%s", problem)
             self.problem = problem
 
-    def _write(self, database: SqliteDatabase, *, closing: bool, hurries: bool) -> None:
+    def _write(self, database: SqliteDatabase, *, closing: bool) -> None:
         more = True
         while more:
             at, now = time.time(), steady()
@@ -252,9 +252,7 @@ class Recorder:
                 why = {"events": lost - self._counted, "reason": self.problem or "too much at once"}
                 event = gap(self._lost_since, self._lost_until, **why)
                 items.append(Happened(self._lost_until, "", event))
-            self._writer.write(
-                database, items, Moment(at, now, more, closing and not more, hurries)
-            )
+            self._writer.write(database, items, Moment(at, now, more, closing and not more))
             self._counted = self._counted if more else lost
             self._written += weighs
             self._pending = self._writer.pending

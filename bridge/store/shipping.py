@@ -33,13 +33,10 @@ BEAT_SECONDS = 2.0
 """How often the database hears of a file that has nothing to ship."""
 
 RETRY_SECONDS = 2.0
-"""The pause between two attempts to reach the database: a lease is taken over within 15 s."""
+"""The pause between two attempts to reach the database."""
 
 REFUSED_SECONDS = 10.0
 """The same if the database is no store, or refuses us."""
-
-PATIENCE_SECONDS = 2.5
-"""Events of a room whose lease another machine has wait so long for that machine's copy."""
 
 CLOSE_SECONDS = 0.7
 """How long the end of the process waits for the rest to be shipped."""
@@ -71,52 +68,25 @@ def ship(outbox: Outbox, database: PostgresqlDatabase, host: str) -> bool:
         ahead = mark.now - outbox.file.now()
         ahead = ahead if abs(ahead) > SHIFT_SECONDS else 0.0
         waiting = [each for each in batch.shipped if each.number > reached.event]
-        held = database.lease(mark.id, _rooms(batch))
-        ripe = _ripe(waiting, held, outbox.file.now())
-        last, end = _reach(batch, waiting, ripe, reached)
-        rows = [_ahead(each, ahead) for each in ripe]
+        end = inf
+        if not batch.complete:
+            end = max((each.happened.seen or 0.0 for each in waiting), default=0.0)
+        rows = [_ahead(each, ahead) for each in waiting]
         known = known_to(database, mark.id, rows, outbox, batch)
         database.ship(mark.id, [each for each in rows if each.number not in known])
         for number, observer, stanza in batch.stanzas:
             if number > reached.stanza:
                 database.append_stanzas(observer, [stanza], mark.id, number)
         database.attend(mark.id, [_until(*each, end, ahead) for each in batch.tenures])
-        database.hear(mark._replace(sent=last.event, sent_stanza=last.stanza))
-        if last != batch.sent:
-            outbox.attempt(reached, last, known)
-    if last != batch.sent:
-        outbox.confirm(last, database.name, database.newest())
-    if batch.damaged and last == batch.last:
+        database.hear(mark._replace(sent=batch.last.event, sent_stanza=batch.last.stanza))
+        if batch.last != batch.sent:
+            outbox.attempt(reached, batch.last, known)
+    if batch.last != batch.sent:
+        outbox.confirm(batch.last, database.name, database.newest())
+    if batch.damaged:
         with outbox.file.transaction():
             outbox.lose(batch.damaged, DAMAGED, time.time())
-    return not batch.complete and bool(ripe or batch.stanzas)
-
-
-def _reach(
-    batch: Shipment, waiting: list[Shipped], ripe: list[Shipped], reached: Sent
-) -> tuple[Sent, float]:
-    """Return how far the shipment goes, and up to when it has everything of the file."""
-    if len(ripe) < len(waiting):
-        last = ripe[-1].number if ripe else reached.event
-        return batch.last._replace(event=last), waiting[len(ripe)].happened.seen or 0.0
-    if batch.complete:
-        return batch.last, inf
-    return batch.last, max((each.happened.seen or 0.0 for each in ripe), default=0.0)
-
-
-def _rooms(batch: Shipment) -> dict[tuple[str, str], bool]:
-    """Return the rooms of a batch, each with whether a bridge of the file is there."""
-    rooms = {(each.happened.room, each.observer.domain): False for each in batch.shipped}
-    return rooms | {(room, domain): True for room, domain, it in batch.tenures if not it.ended}
-
-
-def _ripe(waiting: list[Shipped], held: set[tuple[str, str]], now: float) -> list[Shipped]:
-    """Return the first rows, up to one that another machine is likely to ship, too."""
-    for place, each in enumerate(waiting):
-        room, seen = (each.happened.room, each.observer.domain), each.happened.seen or 0.0
-        if each.happened.shared and room in held and 0 <= now - seen < PATIENCE_SECONDS:
-            return waiting[:place]
-    return waiting
+    return not batch.complete
 
 
 def _ahead(shipped: Shipped, ahead: float) -> Shipped:

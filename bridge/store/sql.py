@@ -10,7 +10,7 @@ never be given.
 
 *Time.* Every event has two times. `at` is what its observer's wall clock showed, in milliseconds.
 `seen` is by a clock that all observers in the same store share, and that nobody sets. By it, events
-of different observers are compared, and tenures and leases have their times. Neither time gives the
+of different observers are compared, and tenures have their times. Neither time gives the
 order.
 
 *Transactions.* A transaction is kept as a whole, or not at all. Writing transactions come one after

@@ -11,8 +11,8 @@ from time import time
 
 from bridge.store import former, queries
 from bridge.store.clock import boot, steady
-from bridge.store.database import Happened, Lease, Observer, Query, TracedXml
-from bridge.store.decision import LEASE_SECONDS
+from bridge.store.database import Happened, Observer, Query, TracedXml
+from bridge.store.decision import SILENCE_SECONDS
 from bridge.store.errors import BrokenStoreError
 from bridge.store.pairing import SAME_SECONDS, Alike, Wanted
 from bridge.store.queries import EventColumns
@@ -61,7 +61,7 @@ class SqliteDatabase(SqliteFile, SqlDatabase):
         """
         SqlDatabase.__init__(self, SPAN, target)
         SqliteFile.__init__(self, path, writable=writable)
-        self.patience = LEASE_SECONDS
+        self.patience = SILENCE_SECONDS
         try:
             if self.version == FORMER_VERSION:
                 former.begin(self)
@@ -159,18 +159,6 @@ class SqliteDatabase(SqliteFile, SqlDatabase):
             alike = alike or self.all(near, (*place, key.content, *around, *whose))
             rows.append([Alike(*row) for row in alike if type(row[1]) is float])
         return rows
-
-    def lease(self, room: str, domain: str) -> Lease | None:
-        """Return the lease of the room for accounts of this domain; None if none can be read."""
-        match self.all("SELECT holder, beat FROM places WHERE id = ?", (self.place(room, domain),)):
-            case [(str(run), float(beat))]:
-                return Lease(run, beat)
-        return None
-
-    def take(self, room: str, domain: str, lease: Lease) -> None:
-        """Write the lease of the room, whichever run holds it now."""
-        statement = "UPDATE places SET (holder, beat) = (?, ?) WHERE id = ?"
-        self.all(statement, (*lease, self.place(room, domain)))
 
     def enter(self, room: str, domain: str, run: str, since: float, at: float) -> int:
         """Begin the tenure of a run; return its id."""

@@ -33,7 +33,7 @@ CREATE TABLE runs (
   target TEXT NOT NULL, UNIQUE (run, account, nickname, target));
 CREATE TABLE places (
   id INTEGER PRIMARY KEY, jid TEXT NOT NULL, domain TEXT NOT NULL, target TEXT NOT NULL,
-  holder TEXT, beat REAL, bytes INTEGER NOT NULL DEFAULT 0, evicted INTEGER NOT NULL DEFAULT 0,
+  bytes INTEGER NOT NULL DEFAULT 0, evicted INTEGER NOT NULL DEFAULT 0,
   UNIQUE (jid, domain, target));
 CREATE TABLE tenures (
   id INTEGER PRIMARY KEY, place INTEGER NOT NULL REFERENCES places, run TEXT NOT NULL,

@@ -1,9 +1,8 @@
 """Prepares what one bridge writes into the file that all bridges of a user share.
 
-All in a room see shared events, and each bridge wants to have them in the file within a second.
-`bridge.store.decision` says when it writes which. Before it writes an event it looks in the file,
-which is locked then, whether another bridge has written it. So no event is lost, whichever bridge
-is killed, and none is there twice.
+All in a room see shared events, and each bridge writes them into the file at once. Before it writes
+an event it looks in the file, which is locked then, whether another bridge has written it. So no
+event is lost, whichever bridge is killed, and none is there twice.
 """
 
 from collections.abc import Iterable
@@ -13,7 +12,7 @@ from operator import itemgetter
 from typing import NamedTuple, TypeAlias
 
 from bridge.store.database import Happened, Observer, Tenure, TracedXml, weight
-from bridge.store.decision import Observed, Stay, decide
+from bridge.store.decision import writes_earlier
 from bridge.store.pairing import SAME_SECONDS, Wanted, key_of, same
 from bridge.store.sqlite import SqliteDatabase
 from bridge.text import iso, seconds_of
@@ -63,8 +62,16 @@ class Moment(NamedTuple):
     """Whether another transaction follows at once, with items from before this moment."""
     closing: bool = False
     """Whether it is the last transaction of this process."""
-    hurries: bool = False
-    """Whether somebody waits until everything is in the store."""
+
+
+class Observed(NamedTuple):
+    """A shared event that we observed."""
+
+    happened: Happened
+    number: float
+    """The number of the event among all items that the writer got."""
+    weight: int
+    """See `weight` of `database`."""
 
 
 @dataclass
@@ -79,7 +86,7 @@ class _Room:
     tenure: int | None = None
     """The id of our tenure in the store; None if it is not there yet."""
     pending: list[Observed] = field(default_factory=list)
-    """Shared events that are not yet in the store."""
+    """Shared events of our stay that this transaction is to write unless the store has them."""
     taken: dict[int, float] = field(default_factory=dict)
     """Rows of the store that are events we saw, too, and until when another equal event of ours may
     be compared with them."""
@@ -125,13 +132,12 @@ class Writer:
     def pending(self) -> list[int]:
         """The numbers of the events that the writer has not written, and not found in the store."""
         rooms = self._rooms.values()
-        return [event.happened.number for room in rooms for event in room.pending + room.earlier]
+        return [event.happened.number for room in rooms for event in room.earlier]
 
     @property
     def waits(self) -> bool:
         """Whether events are to be decided on soon."""
-        rooms = self._rooms.values()
-        return any(room.pending or (room.since and room.earlier) for room in rooms)
+        return any(room.since and room.earlier for room in self._rooms.values())
 
     def write(self, file: SqliteDatabase, items: Iterable[Item], moment: Moment) -> None:
         """Write `items` in one transaction. If it raises, neither store nor writer has changed."""
@@ -186,9 +192,7 @@ class Writer:
             case Happened():
                 room = self._rooms.setdefault(item.room, _Room())
                 timed = self._timed(item)._replace(key=key_of(item.event))
-                noticed = timed.seen if item.steady is not None else None
-                at = self._by_file(self._moment.now) if noticed is None else noticed
-                event = Observed(timed, at or 0.0, number=self._count, weight=weight(item))
+                event = Observed(timed, self._count, weight(item))
                 known = room.since is not None and not item.earlier
                 (room.pending if known else room.earlier).append(event)
 
@@ -227,7 +231,7 @@ class Writer:
             return
         self._write_missed(name, room)
         end, since = left or self._moment, self._by_file(room.since.now)
-        stay = Stay(me.run, since, self._by_file(end.now), left is not None, self._moment.hurries)
+        until = self._by_file(end.now)
         others = [
             tenure
             for tenure in self._file.tenures(name, me.domain, since - SAME_SECONDS)
@@ -239,30 +243,29 @@ class Writer:
             event = {"kind": "gap", "tenure": room.tenure, "run": me.run}
             anchor = Happened(room.since.at, name, event, shared=True, seen=since)
             self._rows.append((room.began, anchor))
-        events = self._with_stored(me, name, room, others, since)
-        decision = decide(self._file.lease(name, me.domain), others, stay, events)
-        self._rows += [(event.number, event.happened) for event in decision.written]
-        until = end.at - (stay.until - decision.until)
-        self._file.extend(room.tenure, decision.until, until, ended=stay.ends)
-        if decision.lease is not None:
-            self._file.take(name, me.domain, decision.lease)
-        room.pending = [*decision.kept]
+        lacking = self._lacking(me, name, room, others, since)
+        self._rows += [(event.number, event.happened) for event in lacking]
+        room.pending = []
+        if left is not None or not self._moment.more:  # else more from before `until` is to come
+            self._file.extend(room.tenure, until, end.at, ended=left is not None)
         if room.writes_earlier is None:
-            room.writes_earlier = decision.earlier
+            room.writes_earlier = writes_earlier(others, since, until)
+            if left is not None:
+                room.writes_earlier = bool(room.writes_earlier)
         self._write_earlier(me, name, room)
 
-    def _with_stored(
+    def _lacking(
         self, me: Observer, name: str, room: _Room, others: list[Tenure], since: float
     ) -> list[Observed]:
-        """Return the pending events, and which of them the store has from other bridges."""
-        first = min((event.noticed for event in room.pending), default=inf) - SAME_SECONDS
+        """Return the pending events that the store does not have from other bridges."""
+        wanted = [_wanted(event, since) for event in room.pending]
+        first = min((each.seen for each in wanted), default=inf) - SAME_SECONDS
         if all(tenure.until < first for tenure in others):
             return room.pending
         room.taken = {id_: until for id_, until in room.taken.items() if until > first}
-        wanted = [_wanted(event, since) for event in room.pending]
-        return self._compared(me, name, room, room.pending, wanted)
+        return self._unstored(me, name, room, room.pending, wanted)
 
-    def _compared(
+    def _unstored(
         self,
         me: Observer,
         name: str,
@@ -270,14 +273,16 @@ class Writer:
         events: list[Observed],
         wanted: list[Wanted],
     ) -> list[Observed]:
-        looked = self._file.alike(name, me.domain, me.run, wanted)
-        for number, (event, each, rows) in enumerate(zip([*events], wanted, looked, strict=True)):
-            if (row := same(each, rows, room.taken)) is not None:
+        """Return the events that are no row of the store, and note the rows that are one."""
+        looked, lacking = self._file.alike(name, me.domain, me.run, wanted), list[Observed]()
+        for event, each, rows in zip(events, wanted, looked, strict=True):
+            if (row := same(each, rows, room.taken)) is None:
+                lacking.append(event)
+            else:
                 room.taken[row.id] = self._by_file(self._moment.now) + 2 * SAME_SECONDS
-                events[number] = event._replace(stored=True)
         while len(room.taken) > MAX_TAKEN:
             del room.taken[next(iter(room.taken))]
-        return events
+        return lacking
 
     def _write_earlier(self, me: Observer, name: str, room: _Room) -> None:
         """Write what the room sent us about the time before we came, unless it is recorded."""
@@ -286,8 +291,7 @@ class Writer:
         others = [it for it in room.earlier if it.happened.event["kind"] != "message"]
         room.earlier = others if room.writes_earlier is None else []
         wanted = [_wanted(event, -inf)._replace(ours=True) for event in messages]
-        compared = self._compared(me, name, room, messages, wanted) if messages else []
-        written = [event for event in compared if not event.stored]
+        written = self._unstored(me, name, room, messages, wanted) if messages else []
         written += others if room.writes_earlier else []
         for event in written:
             stamp = _stamp(event)

@@ -47,7 +47,7 @@ LAG_SECONDS = 0.5
 """How much later than the room a bridge, or we, may notice something on a busy machine."""
 
 SETTLE_SECONDS = 45.0
-"""A lease is taken over within 15 s; half of that for a busy machine, and the time to ship."""
+"""A silent machine counts as there for 10 s; and a busy machine takes its time to ship."""
 
 START_SECONDS = 30.0
 FOLLOW = ("--follow", "--json", "--since", "1 minute ago")

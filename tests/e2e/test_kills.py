@@ -22,11 +22,11 @@ SEEDS = [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 6)
 MORE = [KILLS, pytest.param(MORE_KILLS, marks=pytest.mark.long)]
 
 LOCKED_SECONDS = (5, 8)
-"""The second is longer than a lease in a file lasts."""
+"""The second is longer than a silent bridge in a file counts as there."""
 STOPPED_SECONDS = 18
-"""Longer than a lease in a database lasts, which is 15 s."""
+"""Longer than a silent machine counts as there, which is 10 s."""
 LOSSES = 40
-"""How many COMMITs are lost at most; longer than it takes until a lease is taken."""
+"""How many COMMITs are lost at most."""
 COMMIT = {
     Way.TO_SERVER: b"(?s)(?=[QP].{4,8}COMMIT\0)",
     Way.TO_CLIENT: b"(?s)(?=C.{4}COMMIT\0)",
@@ -133,7 +133,7 @@ class Losses:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-async def test_commits_lost_while_a_lease_is_taken_lose_and_double_nothing(
+async def test_commits_lost_after_a_bridge_was_killed_lose_and_double_nothing(
     seed: int, sandbox: XmppServer, team: dict[str, str], postgresql: Postgresql, tmp_path: Path
 ) -> None:
     chance = _chance(seed)
@@ -182,7 +182,7 @@ def _stopped(room: Room, name: str) -> Bridge:
 
 @pytest.mark.long
 @pytest.mark.parametrize("kind", ["file", "team"])
-async def test_a_bridge_that_is_stopped_for_longer_than_a_lease_loses_and_doubles_nothing(
+async def test_a_bridge_that_is_stopped_for_long_loses_and_doubles_nothing(
     kind: str, sandbox: XmppServer, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     settings: dict[str, str] = request.getfixturevalue(kind)

@@ -39,7 +39,7 @@ async def _said(bridge: BridgeProcess, count: int) -> list[str]:
 async def _logged(home: Path, settings: dict[str, str], count: int) -> list[str]:
     """What `log` shows of what was said, once it is so much, in the order of the times."""
     bodies: list[str] = []
-    async with asyncio.timeout(40):  # the lease of who was killed is taken over within 15 s
+    async with asyncio.timeout(40):
         while len(bodies) < count:
             code, out, err = await run(home, settings, "log", "--json", "--kind", "message")
             assert (code, err) == (0, "")

@@ -14,12 +14,12 @@ from typing import Any, cast
 
 from bridge.recording.recorded import _with_gaps
 from bridge.store import shipping
-from bridge.store.database import Happened, Lease, Observer, Query, Recorded, Span, Tenure
-from bridge.store.decision import LEASE_SECONDS
+from bridge.store.database import Happened, Observer, Query, Recorded, Span, Tenure
+from bridge.store.decision import SILENCE_SECONDS
 from bridge.store.errors import AwayStoreError, BusyStoreError, StoreError, UnsureStoreError
 from bridge.store.outbox import Shipment
 from bridge.store.pairing import Alike, Wanted, key_of
-from bridge.store.postgresql import LEASE_SECONDS as TEAM_SECONDS
+from bridge.store.postgresql import SILENCE_SECONDS as TEAM_SECONDS
 from bridge.store.reading import TeamReading
 from bridge.store.team import Mark, Sent, Shipped
 from bridge.store.writer import Entered, Left, Moment, Writer
@@ -61,14 +61,13 @@ class Table:
         self.by_content = defaultdict[int, list[Row]](list)
         self.by_stanza = defaultdict[int, list[Row]](list)
         self.known: dict[tuple[str, int], Tenure] = {}
-        self.lease_: Any = None
         self.unreadable = set[int]()
 
     def state(self) -> Any:
-        return len(self.rows), {**self.known}, self.lease_
+        return len(self.rows), {**self.known}
 
     def restore(self, state: Any) -> None:
-        count, self.known, self.lease_ = state
+        count, self.known = state
         for row in self.rows[count:]:
             key = row.happened.key
             assert key is not None
@@ -114,7 +113,7 @@ class File(Table):
     """The file of a machine."""
 
     def __init__(self, world: "World", name: str) -> None:
-        super().__init__(world, name, LEASE_SECONDS)
+        super().__init__(world, name, SILENCE_SECONDS)
         self.ahead = EPOCH + world.chance.choice([0.0, 0.0, 5.0, -3600.0])
         self.same: dict[int, int] = {}
         self.sent = self.trying = Sent(0, 0)
@@ -157,12 +156,6 @@ class File(Table):
             ]
             for each in wanted
         ]
-
-    def lease(self, _room: str, _domain: str) -> Lease | None:
-        return cast("Lease | None", self.lease_)
-
-    def take(self, _room: str, _domain: str, lease: Lease) -> None:
-        self.lease_ = lease
 
     def enter(self, _room: str, _domain: str, run: str, since: float, at: float) -> int:
         id_ = len(self.known) + 1
@@ -271,16 +264,6 @@ class Base(Table):
     def hear(self, mark: Mark) -> None:
         (name,) = (name for name, it in self.marks_.items() if it.id == mark.id)
         self.marks_[name] = mark
-
-    def lease(self, file: int, rooms: dict[tuple[str, str], bool]) -> set[tuple[str, str]]:
-        held = set()
-        for room, present in rooms.items():
-            holder, beat = self.lease_ or (file, 0.0)
-            if present and (holder == file or self.now() - beat > TEAM_SECONDS):
-                self.lease_ = (file, self.now())
-            elif present:
-                held.add(room)
-        return held
 
     def _name(self, file: int) -> str:
         return next(name for name, it in self.marks_.items() if it.id == file)
@@ -392,8 +375,8 @@ class World:
                 at, steady = self.at(bridge.file) + lag, self.now + lag
                 bridge.waiting.append(Happened(at, ROOM, event, True, steady=steady))
 
-    def write(self, bridge: Bridge, *, closing: bool = False, hurries: bool = False) -> None:
-        moment = Moment(self.at(bridge.file), self.now, closing=closing, hurries=hurries)
+    def write(self, bridge: Bridge, *, closing: bool = False) -> None:
+        moment = Moment(self.at(bridge.file), self.now, closing=closing)
         with suppress(StoreError):
             bridge.writer.write(cast("Any", bridge.file), bridge.waiting, moment)
             bridge.waiting = []

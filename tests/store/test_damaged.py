@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from bridge.recording.recorded import Reader, Walk
-from bridge.store.database import Ageing, Amount, Happened, Lease, Observer, Query, TracedXml
+from bridge.store.database import Ageing, Amount, Happened, Observer, Query, TracedXml
 from bridge.store.errors import BrokenStoreError
 from bridge.store.queries import LATEST
 from bridge.store.retention import Clocks, Retention
@@ -109,7 +109,6 @@ async def test_the_last_millisecond_that_can_be_written_is_read(shelf: Shelf) ->
     [
         ("runs", "account", NO_UTF8, ["before", "after"]),
         ("runs", "nickname", "x'00'", ["before", "after"]),
-        ("places", "beat", "'x'", ["before", "damaged", "after"]),
         ("file", "id", NO_UTF8, ["before", "damaged", "after"]),
         ("file", "id", "'../'", ["before", "damaged", "after"]),
         ("places", "evicted", NO_UTF8, ["before", "damaged", "after"]),
@@ -162,29 +161,6 @@ def test_another_bridge_records_on_beside_a_row_that_cannot_be_read(
     hall.enter(hall.start())
     hall.pass_time(20)
     assert len(selected(path, f"{find.format(mark)} AND id > {row}")) == 1
-
-
-@pytest.mark.parametrize(
-    ("column", "value"),
-    [
-        ("holder", NO_UTF8),
-        ("beat", "'x'"),
-        ("beat", "9e999"),
-        ("beat", "NULL"),
-        ("jid", NO_UTF8),
-    ],
-)
-def test_a_lease_that_cannot_be_read_is_taken(column: str, value: str, tmp_path: Path) -> None:
-    hall = Hall(tmp_path / "rooms.db")
-    hall.enter(hall.start())
-    hall.pass_time(1)
-    hall.bridges.clear()
-    damage(tmp_path / "rooms.db", "places", None, column, value)
-    hall.enter(hall.start())
-    hall.pass_time(20)
-    mark = hall.say()
-    hall.pass_time(1)
-    assert mark in [event.get("jid") for event, shared, _ in hall.rows() if shared]
 
 
 @pytest.mark.parametrize(
@@ -267,7 +243,7 @@ async def test_whatever_byte_is_damaged_the_rest_is_used_or_the_store_is_known_t
     shelf: Shelf, tmp_path: Path, flips: int
 ) -> None:
     with closing(SqliteDatabase(shelf.path)) as database, database.transaction():
-        database.take(ROOM, "example", Lease(NIGHTLY.run, 1_000.0))
+        database.enter(ROOM, "example", NIGHTLY.run, 1_000.0, 1_000.0)
     whole, damaged = shelf.path.read_bytes(), tmp_path / "damaged.db"
     written = [place for place, one in enumerate(whole) if one and place >= HEADER_BYTES]
     seed = 1 if flips == FLIPS else time.time_ns() % 10**6

@@ -162,7 +162,7 @@ async def test_a_lost_answer_to_commit_doubles_nothing_and_loses_nothing(
         await until(lambda: _marks(team) == [1])
         swallow = partial(relay.treat, Treatment.SWALLOW, Way.TO_CLIENT)
         moment, deed = (b"COMMIT", swallow) if kept else (b"COMMI", relay.reset)
-        # Not before a row is on the way: until then every commit renews a lease.
+        # Not before a row is on the way: until then a commit says only that the file is there.
         relay.once(Way.TO_SERVER, b"number 2", partial(relay.once, Way.TO_SERVER, moment, deed))
         member.hears(2, 3)
         await until(member.waits_for_the_database)

@@ -13,7 +13,6 @@ from typing import Self
 import pytest
 
 from bridge.settings.database_url import database_url
-from bridge.store import shipping
 from bridge.store.clock import steady
 from bridge.store.database import Observer, Query
 from bridge.store.errors import BusyStoreError, NotOurStoreError, RefusedStoreError
@@ -54,7 +53,7 @@ class Machine:
         self._database.close()
 
     def _write(self, *items: Item) -> None:
-        moment = Moment(time.time() + self._wrong, steady(), hurries=True)
+        moment = Moment(time.time() + self._wrong, steady())
         self._writer.write(self.outbox.file, items, moment)
 
     def hears(self, *marks: int, body: str = "", shared: bool = True) -> None:
@@ -63,10 +62,8 @@ class Machine:
             self._write(heard._replace(shared=shared, steady=steady()))
 
     def ships(self, host: str = "here") -> None:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(shipping, "PATIENCE_SECONDS", 0.0)
-            while ship(self.outbox, self._database, host):
-                pass
+        while ship(self.outbox, self._database, host):
+            pass
 
 
 @pytest.fixture
@@ -175,8 +172,6 @@ def test_behind_a_pooler_in_transaction_mode_all_is_the_same(
 @pytest.mark.parametrize(
     "damage",
     [
-        "UPDATE {}.places SET holder = 99, beat = NULL",
-        "UPDATE {}.places SET holder = 99, beat = 'infinity'",
         "UPDATE {}.store SET newest = 0",
         "UPDATE {}.store SET newest = 9223372036854775807",
         "UPDATE {}.entries SET observer = 99 WHERE id < 9",

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from bridge.store import database
 from bridge.store import writer as module
 from bridge.store.database import Happened, Observer, TracedXml, weight
-from bridge.store.writer import OUTSIDE, Item, Left
+from bridge.store.writer import OUTSIDE, Item, Left, Moment
 from bridge.text import iso
 from tests.conftest import a_place
 from tests.store.hall import EPOCH, ROOM, SETTLED, STEPS, Bridge, Hall, play
@@ -148,7 +148,7 @@ def test_with_a_stanza_id_on_one_side_alone_the_fields_tell(hall: Hall) -> None:
 def test_whoever_is_killed_loses_nothing_that_is_older_than_a_second(hall: Hall) -> None:
     first, second = hall.start_two_inside()
     hall.pass_time(1)
-    first.stalled = True  # it holds the lease
+    first.stalled = True
     marks = [hall.say()]
     hall.pass_time(1)
     assert _marks(hall) == marks
@@ -310,3 +310,21 @@ def _meet(hall: Hall, name: str, number: int, *calls: int) -> None:
         bridge.stalled = not bridge.stalled
     else:
         hall.write(bridge, breaking=calls[0])
+
+
+def test_a_kill_between_two_transactions_of_one_backlog_leaves_a_gap(hall: Hall) -> None:
+    bridge = hall.start()
+    hall.enter(bridge)
+    hall.pass_time(1)
+    stored = hall.now
+    marks = [hall.say() for _ in range(4)]
+    first, waiting = bridge.waiting[:2], bridge.waiting[2:]
+    bridge.writer.write(hall.database, first, Moment(hall.at, hall.now + 1, more=True))
+    assert len(waiting) == 2
+    hall.kill(bridge)
+    hall.pass_time(SETTLED)
+    hall.enter(hall.start())
+    hall.pass_time(1)
+    assert _marks(hall) == marks[:2]
+    ((begin, _),) = hall.gaps()
+    assert begin <= iso(EPOCH + stored)

@@ -35,7 +35,7 @@ def _said(body: str, **more: Any) -> MessageReceived:
 
 
 class Night:
-    """A recorder that writes when a test says so, and holds the room's lease."""
+    """A recorder that writes when a test says so."""
 
     def __init__(self, path: Path) -> None:
         self._database = SqliteDatabase(path)
@@ -47,7 +47,7 @@ class Night:
         self._writer.write(self._database, items, Moment(time.time(), steady()))
 
     def hears(self, *happened: Event) -> None:
-        """Let it write what it has heard; it then still holds the lease."""
+        """Let it write what it has heard."""
         self.writes(*(Happened(time.time(), ROOM, encode(one), shared=True) for one in happened))
 
     def ends(self) -> None:
