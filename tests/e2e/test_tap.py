@@ -150,6 +150,14 @@ def test_a_bot_that_never_came_and_wrong_settings_are_2(
     assert "Traceback" not in ran.stderr
 
 
+def test_a_library_that_tries_tls_from_the_first_byte_before_starttls_is_noted_once(
+    prosody_process: ServerProcess, tmp_path: Path
+) -> None:
+    ran = Place(tmp_path, prosody_process.server.environment()).tap(bot=(*BOT, "tries-both"))
+    told = [line.partition(" ")[0] for line in ran.stderr.splitlines() if " tls: " in line]
+    assert (ran.returncode, told) == (0, ["note"]), ran.stderr
+
+
 CONNECT = """
 import os, socket, sys
 host, port = os.environ["XMPP_SERVICE"].removeprefix("xmpp://").split(":")

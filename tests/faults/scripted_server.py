@@ -413,6 +413,11 @@ class ScriptedServer:
         }
         return {name: value for name, value in (settings | overrides).items() if value is not None}
 
+    def newest(self, version: ssl.TLSVersion) -> None:
+        """Speak this version of TLS at most."""
+        assert self._context is not None
+        self._context.maximum_version = version
+
     async def connections(self, count: int, seconds: float = STEP_SECONDS) -> None:
         """Return once so many have come."""
         async with asyncio.timeout(seconds), self._arrived:

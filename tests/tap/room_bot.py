@@ -41,7 +41,8 @@ async def main() -> None:
     service = urlsplit(os.environ["XMPP_SERVICE"])
     if anchors := os.environ.get("XMPP_TLS_CA_FILE"):
         bot.ca_certs = Path(anchors)
-    bot.enable_direct_tls = service.scheme == "xmpps"
+    if "tries-both" not in sys.argv:  # slixmpp's own way: TLS from the first byte, then STARTTLS
+        bot.enable_direct_tls = service.scheme == "xmpps"
     if os.environ.get("XMPP_ALLOW_PLAINTEXT"):
         bot.enable_plaintext, bot.enable_starttls = True, False
         bot.plugin["feature_mechanisms"].unencrypted_scram = True

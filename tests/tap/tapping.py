@@ -5,9 +5,10 @@ import ssl
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from ssl import TLSVersion
 from typing import Self
 
 from bridge.capture.finding import Finding, Severity
@@ -17,6 +18,8 @@ from bridge.settings.table import Settings
 from bridge.tap.listener import Link, listen
 from bridge.tap.record import CaptureFile
 from bridge.tap.witness import Witness
+from tests.faults import scripted_server as scripted
+from tests.faults.scripted_server import HONEST, Scram, Script, ScriptedServer, Wire
 from tests.xmpp.probing import settings as settings_of
 
 SECONDS = 60.0
@@ -37,6 +40,10 @@ class Tap:
         """The rule and the row or cause of each error and warning, in their order."""
         notes = Severity.NOTE
         return [f"{each.name} {each.cause}" for each in self.shown if each.severity is not notes]
+
+    def links(self) -> int:
+        """How many clients are connected."""
+        return sum("Link.serve" in repr(task.get_coro()) for task in asyncio.all_tasks())
 
     async def shows(self, name: str) -> Finding:
         """Wait for a finding of this rule."""
@@ -124,11 +131,63 @@ class Client:
         self.writer.close()
         return self.got
 
-    async def secure(self, anchor: Path | None) -> None:
+    @property
+    def tls(self) -> ssl.SSLObject | None:
+        secured: ssl.SSLObject | None = self.writer.get_extra_info("ssl_object")
+        return secured
+
+    async def log_in(self) -> None:
+        """Get in, at a server that takes every login."""
+        self.send(STREAM)
+        await self.sees("</stream:features>")
+        self.send(
+            "<auth xmlns='urn:ietf:params:xml:ns:xmpp-sasl' mechanism='PLAIN'>AGEAYg==</auth>"
+        )
+        await self.sees("<success")
+        self.send(STREAM)
+        await self.sees("</stream:features>")
+        bind = "<bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'/>"
+        self.send(f"<iq type='set' id='b'>{bind}</iq>")
+        await self.sees("</iq>")
+
+    async def secure(self, anchor: Path | None, newest: TLSVersion = TLSVersion.TLSv1_3) -> None:
+        """Begin TLS after `<starttls/>`, with this version at most."""
+        context = ssl.create_default_context(cafile=anchor)
+        context.maximum_version = newest
         self.send(STREAM)
         await self.sees("</stream:features>")
         self.send(STARTTLS)
         await self.sees("proceed")
-        await self.writer.start_tls(
-            ssl.create_default_context(cafile=anchor), server_hostname="localhost"
-        )
+        await self.writer.start_tls(context, server_hostname="localhost")
+
+
+# A server that says what a test has it say.
+
+
+def plain(*, login: scripted.Step = Scram(), stand: scripted.Step = scripted.stand) -> Script:  # noqa: B008
+    return replace(HONEST, authenticate=login, stand=stand, join=nothing)
+
+
+async def nothing(wire: Wire) -> None:
+    del wire
+
+
+async def logged_in(port: int) -> Client:
+    """A client by hand that is in, at a server that takes every login."""
+    client = await Client.at(port)
+    await client.log_in()
+    return client
+
+
+async def trusting(wire: Wire) -> None:
+    await wire.open(scripted.mechanisms("PLAIN"))
+    await wire.element("auth")
+    wire.send(scripted.sasl("success"))
+
+
+def easy(stand: scripted.Step) -> Script:
+    return plain(login=trusting, stand=stand)
+
+
+async def forgotten(server: ScriptedServer) -> None:
+    await asyncio.wait(server._conversations)  # noqa: SLF001 - it ends when its client has gone

@@ -2,9 +2,9 @@
 
 import asyncio
 import json
-import resource
 from dataclasses import replace
 from pathlib import Path
+from ssl import TLSVersion
 from xml.etree.ElementTree import Element
 
 import pytest
@@ -17,11 +17,23 @@ from bridge.xmpp.link.connection import Connection
 from bridge.xmpp.model.faults import ConnectionFailedError
 from tests.faults import scripted_server as scripted
 from tests.faults.reaching import settings_for
-from tests.faults.scripted_server import HONEST, Scram, Script, ScriptedServer, Wire
+from tests.faults.relay import Relay, Treatment
+from tests.faults.scripted_server import HONEST, Scram, ScriptedServer, Wire
 from tests.servers.certificates import Authority, Certificate
 from tests.servers.process import ServerProcess
 from tests.servers.server import Endpoint, Transport
-from tests.tap.tapping import SECONDS, STREAM, Client, Tap, tapped
+from tests.tap.tapping import (
+    SECONDS,
+    STREAM,
+    Client,
+    Tap,
+    easy,
+    forgotten,
+    logged_in,
+    nothing,
+    plain,
+    tapped,
+)
 from tests.xmpp.probing import settings as settings_of
 
 
@@ -70,18 +82,62 @@ def scripted_settings(server: ScriptedServer, authority: Authority) -> Settings:
     return settings._replace(service=Service("xmpp", server.host, server.port))
 
 
+@pytest.mark.parametrize("y", [False, True], ids=["n", "y"])
+@pytest.mark.parametrize(
+    ("binding", "newest"),
+    [
+        ("tls-server-end-point", TLSVersion.TLSv1_3),
+        ("tls-server-end-point", TLSVersion.TLSv1_2),
+        ("tls-unique", TLSVersion.TLSv1_2),
+    ],
+)
 async def test_with_login_a_server_that_enforces_binding_lets_the_bot_in(
-    certificate: Certificate, authority: Authority, tmp_path: Path
+    binding: str,
+    newest: TLSVersion,
+    y: bool,
+    certificate: Certificate,
+    authority: Authority,
+    tmp_path: Path,
 ) -> None:
-    script = replace(HONEST, authenticate=LYING)
+    offered = ("SCRAM-SHA-256-PLUS", "SCRAM-SHA-256")
+    # XEP-0474, 3.1: what was offered, in order.
+    hashed = f"{chr(0x1E).join(sorted(offered))}{chr(0x1F)}{binding}"
+    script = replace(HONEST, authenticate=Scram(offered, (binding,), hashed=hashed))
     async with ScriptedServer(script, certificate=certificate) as server:
+        server.newest(newest)
         settings = scripted_settings(server, authority)
         async with tapped(settings, tmp_path, login=True) as tap:
-            connection = bot(behind(tap, settings))
+            connection = bot(behind(tap, settings), binds=y)
             await connection.open()
             connection.close()
         assert tap.names() == []
         assert b"SCRAM-SHA-256-PLUS" in server.heard
+    (note,) = [each for each in tap.shown if each.cause == "own-login"]
+    assert f"(flag {'y' if y else 'n'})" in note.message
+    assert f"bound by {binding}" in note.message
+
+
+@pytest.mark.parametrize("newest", [TLSVersion.TLSv1_2, TLSVersion.TLSv1_3], ids=["1.2", "1.3"])
+@pytest.mark.parametrize("of_bot", [TLSVersion.TLSv1_2, TLSVersion.TLSv1_3], ids=["1.2", "1.3"])
+async def test_each_connection_has_the_version_of_tls_that_its_side_has(
+    of_bot: TLSVersion,
+    newest: TLSVersion,
+    certificate: Certificate,
+    authority: Authority,
+    tmp_path: Path,
+) -> None:
+    async with ScriptedServer(easy(scripted.stand), certificate=certificate) as server:
+        server.newest(newest)
+        settings = scripted_settings(server, authority)
+        async with tapped(settings, tmp_path) as tap:
+            client = await Client.at(tap.port)
+            await client.secure(tap.anchor, of_bot)
+            await client.log_in()
+            versions = [each and each.version() for each in (client.tls, server.wires[0].tls)]
+            client.send("</stream:stream>")
+            await client.gone()
+    assert versions == [each.name.replace("_", ".") for each in (of_bot, newest)]
+    assert tap.names() == []
 
 
 @pytest.mark.parametrize(
@@ -201,8 +257,8 @@ async def test_what_came_together_goes_on_together(
         await wire.hello()
         assert wire.heard[before:].endswith(b"/>\n")
 
-    script = replace(HONEST, secure=secure, authenticate=_nothing, bind=_nothing, stand=_nothing)
-    async with ScriptedServer(replace(script, join=_nothing), certificate=certificate) as server:
+    script = replace(HONEST, secure=secure, authenticate=nothing, bind=nothing, stand=nothing)
+    async with ScriptedServer(replace(script, join=nothing), certificate=certificate) as server:
         settings = scripted_settings(server, authority)
         async with tapped(settings, tmp_path) as tap:
             client = await Client.at(tap.port)
@@ -210,19 +266,11 @@ async def test_what_came_together_goes_on_together(
             await client.sees("</stream:features>")
             client.send("<starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>\n")
             async with asyncio.timeout(SECONDS):
-                await _forgotten(server)
+                await forgotten(server)
             client.writer.close()
 
 
 # After the login, with a server that says what a test has it say.
-
-
-def plain(*, login: scripted.Step = Scram(), stand: scripted.Step = scripted.stand) -> Script:  # noqa: B008
-    return replace(HONEST, authenticate=login, stand=stand, join=_nothing)
-
-
-async def _nothing(wire: Wire) -> None:
-    del wire
 
 
 async def inside(tap: Tap, settings: Settings) -> Connection:
@@ -246,13 +294,56 @@ async def test_a_cut_of_either_side_is_a_cut_for_the_other(side: str, tmp_path: 
             if side == "bot":
                 connection._stream.abort()  # noqa: SLF001 - as a kill -9 does
             async with asyncio.timeout(SECONDS):
-                await (connection.ended if side == "server" else _forgotten(server))
+                await (connection.ended if side == "server" else forgotten(server))
     assert tap.names() == (["ended cut"] if side == "server" else [])
     assert len(tap.witness.capture.streams) == 1
 
 
-async def _forgotten(server: ScriptedServer) -> None:
-    await asyncio.wait(server._conversations)  # noqa: SLF001 - it ends when its client has gone
+@pytest.mark.parametrize("side", ["server", "bot"])
+async def test_a_side_that_says_that_nothing_more_comes_ends_both(
+    side: str, tmp_path: Path
+) -> None:
+    async def stand(wire: Wire) -> None:
+        if side == "server":
+            wire.shut_down()
+        await wire.gone()
+
+    async with (
+        ScriptedServer(easy(stand)) as server,
+        tapped(settings_for(server), tmp_path) as tap,
+    ):
+        client = await logged_in(tap.port)
+        if side == "bot":
+            client.writer.write_eof()
+        await client.gone()
+        async with asyncio.timeout(SECONDS):
+            await forgotten(server)
+    assert tap.names() == (["ended cut"] if side == "server" else [])
+
+
+async def test_a_bot_that_vanished_keeps_nothing_open_once_its_server_lets_it_go(
+    tmp_path: Path,
+) -> None:
+    vanished = asyncio.Event()
+
+    async def stand(wire: Wire) -> None:
+        await vanished.wait()
+        wire.send(scripted.said("Ann", "x" * 4_000_000))  # more than the network takes
+        wire.abort()
+
+    async with (
+        ScriptedServer(easy(stand)) as server,
+        tapped(settings_for(server), tmp_path) as tap,
+        Relay("127.0.0.1", tap.port) as way,
+    ):
+        client = await logged_in(way.port)
+        way.treat(Treatment.STALL)
+        vanished.set()
+        assert (await tap.shows("ended")).cause == "cut"
+        async with asyncio.timeout(SECONDS):
+            while tap.links():  # noqa: ASYNC110 - tap tells of no end
+                await asyncio.sleep(0.01)
+        client.writer.close()
 
 
 async def test_a_stanza_that_a_cut_divides_goes_out_as_far_as_it_came(tmp_path: Path) -> None:
@@ -260,7 +351,7 @@ async def test_a_stanza_that_a_cut_divides_goes_out_as_far_as_it_came(tmp_path: 
     async with ScriptedServer(easy(_saying_and_cut(half))) as server:
         settings = settings_for(server)
         async with tapped(settings, tmp_path) as tap:
-            client = await logged_in(tap)
+            client = await logged_in(tap.port)
             assert (await client.gone()).endswith(half.encode())
     assert tap.names() == ["ended cut"]
 
@@ -274,67 +365,11 @@ def _saying_and_cut(xml: str) -> scripted.Step:
     return say
 
 
-async def logged_in(tap: Tap) -> Client:
-    """A client by hand that is in, at a server that takes every login."""
-    client = await Client.at(tap.port)
-    client.send(STREAM)
-    await client.sees("</stream:features>")
-    client.send("<auth xmlns='urn:ietf:params:xml:ns:xmpp-sasl' mechanism='PLAIN'>AGEAYg==</auth>")
-    await client.sees("<success")
-    client.send(STREAM)
-    await client.sees("</stream:features>")
-    bind = "<bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'/>"
-    client.send(f"<iq type='set' id='b'>{bind}</iq>")
-    await client.sees("</iq>")
-    return client
-
-
-async def trusting(wire: Wire) -> None:
-    await wire.open(scripted.mechanisms("PLAIN"))
-    await wire.element("auth")
-    wire.send(scripted.sasl("success"))
-
-
-def easy(stand: scripted.Step) -> Script:
-    return plain(login=trusting, stand=stand)
-
-
-async def test_a_side_that_does_not_read_slows_the_other_and_memory_is_bounded(
-    tmp_path: Path,
-) -> None:
-    body = "x" * 50_000
-    message = f"<message from='room@conference.localhost/Ann'><body>{body}</body></message>"
-    sent = 0
-
-    async def flood(wire: Wire) -> None:
-        nonlocal sent
-        for _ in range(2_000):  # 100 MB
-            wire.send(message)
-            sent += len(message)
-            await wire.sent()
-        await wire.gone()
-
-    async with ScriptedServer(easy(flood)) as server:
-        settings = settings_for(server)
-        async with tapped(settings, tmp_path) as tap:
-            client = await logged_in(tap)
-            client.writer.transport.pause_reading()  # type: ignore[attr-defined]
-            before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-            last = -1
-            async with asyncio.timeout(SECONDS):
-                while sent != last:
-                    last = sent
-                    await asyncio.sleep(0.3)
-            assert sent < 40_000_000
-            assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 32 * 1024
-            client.writer.transport.abort()
-
-
 async def test_fifty_clients_pass_at_once(tmp_path: Path) -> None:
     async with ScriptedServer(easy(scripted.stand)) as server:
         settings = settings_for(server)
         async with tapped(settings, tmp_path) as tap:
-            clients = await asyncio.gather(*(logged_in(tap) for _ in range(50)))
+            clients = await asyncio.gather(*(logged_in(tap.port) for _ in range(50)))
             for client in clients:
                 client.send("<iq type='get' id='last'><ping xmlns='urn:xmpp:ping'/></iq>")
             await asyncio.gather(*(client.sees("id='last'") for client in clients))
@@ -380,7 +415,7 @@ async def test_what_one_side_sends_reaches_the_other_as_it_came_however_bad(
     async with ScriptedServer(easy(listen)) as server:
         settings = settings_for(server)
         async with tapped(settings, tmp_path) as tap:
-            client = await logged_in(tap)
+            client = await logged_in(tap.port)
             client.send(hostile + "<end/>")
             got = await client.sees("<end/>")
             assert got.endswith(hostile.encode() + b"<end/>")
@@ -388,7 +423,7 @@ async def test_what_one_side_sends_reaches_the_other_as_it_came_however_bad(
     assert "Traceback" not in str(tap.shown)
 
 
-async def test_an_absence_is_found_though_nothing_else_comes(tmp_path: Path) -> None:
+async def test_an_absence_is_found_thoughnothing_else_comes(tmp_path: Path) -> None:
     now = 1_000_000.0
     async with ScriptedServer(
         easy(
@@ -399,7 +434,7 @@ async def test_an_absence_is_found_though_nothing_else_comes(tmp_path: Path) -> 
     ) as server:
         settings = settings_for(server)
         async with tapped(settings, tmp_path, clock=lambda: now) as tap:
-            client = await logged_in(tap)
+            client = await logged_in(tap.port)
             await client.sees("ping")
             tap.witness.pause()
             assert tap.names() == []
@@ -447,7 +482,7 @@ async def test_what_was_said_at_the_end_is_still_read(tmp_path: Path) -> None:
     async with ScriptedServer(easy(scripted.stand)) as server:
         settings = settings_for(server)
         async with tapped(settings, tmp_path) as tap:
-            client = await logged_in(tap)
+            client = await logged_in(tap.port)
             client.send(
                 "<message type='groupchat' to='room@conference.localhost'><body>a</body>"
                 "</message></stream:stream>"
