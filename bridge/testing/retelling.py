@@ -1,12 +1,13 @@
 """Retells what was recorded in a room as a scenario, so that a trouble becomes a test.
 
 People become actors, who say what they said. What a program answered is expected of it, and so is
-an answer that it owes. Everything else is a comment. Texts of strangers stand in quoted strings or
-within one line of a comment; the file is read back, so that no text can add a step to it.
+an answer that it owes: `questions` decides, as for a page. Everything else is a comment. Texts of
+strangers stand in quoted strings or within one line of a comment; the file is read back, so that no
+text can add a step to it.
 """
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from math import ceil
 from typing import Any, NamedTuple
@@ -22,21 +23,15 @@ from bridge.testing.scenario import (
     parse,
 )
 from bridge.text import iso, one_line, quoted, visible
-from bridge.wire.speech import (
-    ANSWER_SECONDS,
-    THREAD_SECONDS,
-    TURN_SECONDS,
-    form_of,
-    is_addressed,
-    is_command,
-)
+from bridge.wire.speech import ANSWER_SECONDS, TURN_SECONDS
+from bridge.xmpp.checks.evidence import sender_of
+from bridge.xmpp.checks.questions import Ask, questions
+from bridge.xmpp.model.events import decode
 from bridge.xmpp.model.formatting import MAX_TEXT_CHARACTERS, format_event
+from bridge.xmpp.model.journal import Record
 
 WITHIN_SECONDS = 5
 """The least time in which an answer is expected; a test may run on a slower machine."""
-
-MAX_LOOKED_BACK = 20
-"""The most messages before an answer among which its question is sought."""
 
 MIN_SLOW = 3
 """So many slow answers, and nothing else, show a program: a person may answer in time, too."""
@@ -97,7 +92,7 @@ def retold(happened: Sequence[RoomEvent], room: str, nickname: str, words: Pseud
         is_left_out = visit and (visit[1] == "check" or not each.body)
         if each.event.get("source") != "history" and not is_left_out:
             lasting.append(each)
-    story = _Story(lasting)
+    story = _Story(lasting, room)
     steps, parts = list[ScenarioStep](), list[str]()
     for number in range(len(lasting)):
         for part in story.told(number):
@@ -114,7 +109,7 @@ def retold(happened: Sequence[RoomEvent], room: str, nickname: str, words: Pseud
         return ""
     start, end = iso(happened[0].at), iso(happened[-1].at)
     text = _HEAD.format(room=one_line(words.jid(room)), start=start, end=end)
-    text += _TO_READ if words.on else _TO_RUN.format(bot=_toml(next(iter(story.forms), "Robot")))
+    text += _TO_READ if words.on else _TO_RUN.format(bot=_toml(next(iter(story.programs), "Robot")))
     text += "\n" + "".join(parts).lstrip("\n")
     if parse(text, VERBS) != Scenario(tuple(steps)):
         raise ScenarioError("what was recorded cannot be written as a scenario")
@@ -124,88 +119,71 @@ def retold(happened: Sequence[RoomEvent], room: str, nickname: str, words: Pseud
 class _Story:
     """What happened, with the questions that programs answered."""
 
-    def __init__(self, happened: Sequence[RoomEvent]) -> None:
+    def __init__(self, happened: Sequence[RoomEvent], room: str) -> None:
         self._happened = happened
-        self._asked_by: dict[int, int] = {}
-        """The number of its question for each answer."""
-        self._answered: set[int] = set()
-        self.forms: dict[str, dict[str, int]] = {name: {} for name in self._programs()}
-        """The forms of the messages that a program answers, by its nickname."""
-        for number, each in enumerate(happened):
-            question = self._question(number) if each.sender in self.forms else None
-            if question is not None:
-                self._asked_by[number] = question
-                self._answered.add(question)
-                self.forms[each.sender][form_of(happened[question].body, each.sender)] = number
+        records = (
+            Record(number, each.at, decode({**each.event, "direction": "in"}), room)
+            for number, each in enumerate(happened)
+            if each.body
+        )
+        asks = questions(records)
+        self._asks = {ask.asked.number: ask for ask in asks}
+        asked_by = self._with_parts({ask.answer.number: ask for ask in asks if ask.answer})
+        self.programs = self._programs(asked_by)
+        """The nicknames of the programs."""
+        self._asked_by = {
+            number: ask
+            for number, ask in asked_by.items()
+            if happened[number].sender in self.programs
+        }
+        """The question for each answer of a program."""
 
     def told(self, number: int) -> "list[ScenarioStep | RoomEvent | str]":
         """Return the steps of an event, and remarks on it, in their order."""
         each = self._happened[number]
         if number in self._asked_by:
-            question = self._happened[self._asked_by[number]]
+            question = self._asked_by[number].asked
             within = min(max(WITHIN_SECONDS, ceil(2 * (each.at - question.at))), MAX_SECONDS)
             arguments = {"from_": each.sender, "text": each.body, "within": within}
-            return [ScenarioStep("expect", arguments, question.sender)]
-        if not each.body or each.sender in self.forms:
+            return [ScenarioStep("expect", arguments, sender_of(question))]
+        if not each.body or each.sender in self.programs:
             return [each]
-        said = ScenarioStep("say", {"body": each.body}, each.sender)
-        if number in self._answered:
+        said, ask = ScenarioStep("say", {"body": each.body}, each.sender), self._asks.get(number)
+        if ask is None or (ask.answer is not None and ask.answer.number in self._asked_by):
             return [said]
-        for program, forms in self.forms.items():
-            if form_of(each.body, program) in forms:
+        for program in self.programs:
+            if program in ask.to:
                 remark = f"No answer came; {quoted(program)} answered such messages otherwise."
                 arguments = {"from_": program, "within": WITHIN_SECONDS}
                 return [said, remark, ScenarioStep("expect", arguments, each.sender)]
-        if is_command(each.body) or any(is_addressed(name, each.body) for name in self.forms):
-            return [said, "No answer came, nor to such a message at another time."]
-        return [said]
+        return [said, "No answer came, nor to such a message at another time."]
 
-    def _programs(self) -> list[str]:
-        """Return the senders who mostly speak as an answer."""
-        fast, slow, other = Counter[str](), Counter[str](), Counter[str]()
+    def _with_parts(self, answers: Mapping[int, Ask]) -> dict[int, Ask]:
+        """Return the question for each answer, and for what its sender says next as part of it."""
+        asked_by, last = dict[int, Ask](), -1
         for number, each in enumerate(self._happened):
-            question = None if is_command(each.body) else self._question(number)
-            if question is None:
-                other[each.sender] += bool(each.body)
-            else:
-                took = each.at - self._happened[question].at
-                (fast if took <= ANSWER_SECONDS else slow)[each.sender] += 1
+            if each.body:
+                before = self._happened[last] if last >= 0 else each
+                is_part = before.sender == each.sender and each.at - before.at <= TURN_SECONDS
+                ask = answers.get(number) or (asked_by.get(last) if is_part else None)
+                asked_by |= {number: ask} if ask else {}
+                last = number
+        return asked_by
+
+    def _programs(self, asked_by: Mapping[int, Ask]) -> list[str]:
+        """Return the senders who mostly speak as an answer."""
+        other = Counter(each.sender for each in self._happened if each.body)
+        took = defaultdict[str, list[float]](list)
+        for number, ask in asked_by.items():
+            each = self._happened[number]
+            took[each.sender].append(each.at - ask.asked.at)
+            other[each.sender] -= 1
         return [
             sender
-            for sender in other | fast | slow
-            if fast[sender] + slow[sender] > other[sender]
-            and (fast[sender] or (slow[sender] >= MIN_SLOW and not other[sender]))
+            for sender, seconds in took.items()
+            if len(seconds) > other[sender]
+            and (min(seconds) <= ANSWER_SECONDS or (len(seconds) >= MIN_SLOW and not other[sender]))
         ]
-
-    def _question(self, number: int) -> int | None:
-        """Return the number of the message that another answers; None if it answers none.
-
-        Questions are answered in their order, one each. If none is fresh, it is the last one. A
-        slow answer has nothing of a third speaker between itself and its question.
-        """
-        each, possible, speakers = self._happened[number], list[int](), set[str]()
-        if not each.body:
-            return None
-        for before in range(number - 1, max(number - 1 - MAX_LOOKED_BACK, -1), -1):
-            question = self._happened[before]
-            seconds = ANSWER_SECONDS
-            if is_command(question.body):
-                seconds = THREAD_SECONDS
-            elif is_addressed(each.sender, question.body):
-                seconds = TURN_SECONDS
-            if not question.body or question.sender == each.sender:
-                continue
-            speakers.add(question.sender)
-            took = each.at - question.at
-            is_near = took <= ANSWER_SECONDS or (took <= seconds and len(speakers) == 1)
-            # What comes much later than an answer is no part of it.
-            is_over = before in self._answered and took > TURN_SECONDS
-            if is_near and not is_over and before not in self._asked_by:
-                possible.append(before)
-        first = each.at - ANSWER_SECONDS
-        fresh = [before for before in possible if self._happened[before].at >= first]
-        waiting = [before for before in fresh if before not in self._answered]
-        return next(iter(waiting[-1:] or possible), None)
 
 
 def _renamed(step: ScenarioStep, words: Pseudonyms) -> ScenarioStep:

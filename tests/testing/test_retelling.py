@@ -101,6 +101,13 @@ def test_people_say_what_they_said_and_programs_owe_answers(
     assert ("<Robot> hello" in text) is ((90.0, "Robot", "hello") in said)
 
 
+def test_an_answer_is_of_the_question_to_which_it_replies_as_on_a_page() -> None:
+    asked = [_said(9.0, "Al", "!a", id="1"), _said(9.1, "Bo", "!b", id="2")]
+    answers = [_said(9.5, "Robot", "B", replyTo="2"), _said(9.6, "Robot", "A", replyTo="1")]
+    steps = _steps(_told(*(_said(*each) for each in PING), *asked, *answers))[4:]
+    assert [(step["actor"], step["expect"]["text"]) for step in steps] == [("Bo", "B"), ("Al", "A")]
+
+
 def test_without_a_program_that_answers_such_questions_a_comment_says_so() -> None:
     text = _told(_said(1, "Alice", "!ping"), _said(50, "Bob", "is it broken?"))
     assert _steps(text) == [_say("Alice", "!ping"), _say("Bob", "is it broken?")]
