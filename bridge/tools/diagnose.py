@@ -345,7 +345,9 @@ def _of_others(known: evidence.Evidence) -> list[Entry]:
         return []
     asks = questions.asks_of(known)
     entries = [
-        _exchange(ask.asked) | {"answerMs": round(ask.seconds * 1000, 3)}
+        _exchange(ask.asked)
+        | {"answerMs": round(ask.seconds * 1000, 3)}
+        | nonempty({"body": evidence.body_of(ask.answer)})
         for ask in asks
         if ask.answer is not None
     ]

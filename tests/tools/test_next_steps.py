@@ -15,7 +15,8 @@ from bridge.tools.diagnose import BRIEF_BYTES, xmpp_diagnose
 from bridge.tools.occupants import xmpp_occupants
 from bridge.tools.send import RateLimiter, xmpp_send
 from bridge.xmpp.checks import asking
-from bridge.xmpp.checks.conduct import LEFT_OUT, STAYS
+from bridge.xmpp.checks.answering import LEFT_OUT
+from bridge.xmpp.checks.conduct import STAYS
 from bridge.xmpp.model.events import (
     Event,
     MessageReceived,

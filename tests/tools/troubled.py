@@ -15,8 +15,8 @@ from slixmpp.xmlstream.stanzabase import StanzaBase
 from bridge.settings.values import Secret
 from bridge.tools.link import RoomLink
 from bridge.wire.names import STANZA_ERRORS
-from bridge.xmpp.checks.conduct import LEFT_OUT, STAYS
-from bridge.xmpp.checks.diagnosis import LATE_MS
+from bridge.xmpp.checks.answering import LATE_MS, LEFT_OUT
+from bridge.xmpp.checks.conduct import STAYS
 from bridge.xmpp.model.events import NicknameChanged, OccupantChanged, OccupantJoined, OccupantLeft
 from tests.faults.scene import Eyes, Scene, configure, scene
 from tests.servers.certificates import Authority

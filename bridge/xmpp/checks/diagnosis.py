@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from bridge.text import iso, name_of, visible
 from bridge.wire.speech import LOOP_REPEATS, TURN_SECONDS
-from bridge.xmpp.checks import conduct, presence
+from bridge.xmpp.checks import answering, conduct, presence
 from bridge.xmpp.checks.evidence import (
     MAX_ALIKE,
     Evidence,
@@ -31,9 +31,6 @@ from bridge.xmpp.model.journal import Record
 PING_SECONDS = 5.0
 """Seconds for the answer to a ping, and for the answers to the further pings that show whether
 others are silent too."""
-
-LATE_MS = 5_000
-"""An answer that took longer than this, in milliseconds, is late: people ask again by then."""
 
 MESSAGES = 100
 """We compare so many of the occupant's newest messages with as many of the others'."""
@@ -132,7 +129,7 @@ def _step(evidence: Evidence, findings: dict[str, Finding], decides: str) -> Ste
     if decides not in {"", "voice"} or (decides and findings[decides].ok is False):
         return None
     hidden = evidence.occupant is None and evidence.status.shows_all
-    asking = {"message": conduct.question_for(evidence), "awaitSeconds": 10, "from": nickname}
+    asking = {"message": answering.question_for(evidence), "awaitSeconds": 10, "from": nickname}
     return None if hidden else Step("xmppSend", asking)
 
 
@@ -188,7 +185,7 @@ def _loop(evidence: Evidence) -> Finding:
     for before, after in pairwise(reversed(spoken)):
         if not repeats:  # the same words may answer what happened shortly before
             last = bisect(others, before.number)
-            asked = last - bisect_left(asking, before.at - LATE_MS / 1000, hi=last)
+            asked = last - bisect_left(asking, before.at - answering.LATE_MS / 1000, hi=last)
         # If another occupant did something in between, this occupant may be answering that.
         in_a_row = bisect(others, before.number) == bisect(others, after.number)
         soon = after.at - before.at <= TURN_SECONDS
@@ -222,16 +219,15 @@ def _answer(evidence: Evidence) -> Finding:
     first = [*public, *evidence.answers][0]
     after = f"after {first['answerMs']:,.0f} ms"
     if not public:
-        words, hint = conduct.HOWS[str(first["how"])]
+        words, hint = answering.HOWS[str(first["how"])]
         if first["how"] == "error":
             words += f", {first['condition']}"
             words += f", saying {words_of(first['text'])}" if first.get("text") else ""
         return Finding(False, f"{who} answered {words}, {after}.", hint)
     if _is_twice(evidence, outcome):
-        return Finding(False, f"{who} answered twice in the same words, {UNLESS}.", conduct.TWICE)
-    if isinstance(first["answerMs"], float) and first["answerMs"] > LATE_MS:
-        hint = "The program is slow, or waits for something slow."
-        return Finding(False, f"{who} answered late, {after}.", hint)
+        return Finding(False, f"{who} answered twice in the same words, {UNLESS}.", answering.TWICE)
+    if isinstance(first["answerMs"], float) and first["answerMs"] > answering.LATE_MS:
+        return Finding(False, f"{who} answered late, {after}.", answering.SLOW)
     detail = f"{who} answered what the bridge said last {after}"
     return Finding(True, f"{detail}{_unless_to_another(evidence, outcome)}.")
 
@@ -265,7 +261,7 @@ def _is_twice(evidence: Evidence, outcome: Record) -> bool:
     asking = [
         record.number
         for record in reversed(evidence.past.others)
-        if record.number > outcome.number or record.at >= outcome.at - LATE_MS / 1000
+        if record.number > outcome.number or record.at >= outcome.at - answering.LATE_MS / 1000
     ]
     times = Counter[str]()
     for reply in _worded(evidence):
@@ -309,7 +305,8 @@ def _alike_answers(evidence: Evidence) -> Finding:
     later = {
         (name, said.number)
         for name, said, other in pairs
-        if (said.number < other.number or not outcome) and abs(other.at - said.at) <= LATE_MS / 1000
+        if (said.number < other.number or not outcome)
+        and abs(other.at - said.at) <= answering.LATE_MS / 1000
     }
     times = Counter(name for name, _ in later)
     often = [name for name, count in times.most_common() if count >= ALIKE_TIMES]
@@ -317,7 +314,9 @@ def _alike_answers(evidence: Evidence) -> Finding:
     if not names:
         return Finding(True, f"Nobody gave the answer of {who} before it, or again and again.")
     how = f"{times[often[0]]} times" if often else "before it"
-    return Finding(False, f"{list_of(names)} gave the same answer as {who}, {how}.", conduct.TWICE)
+    return Finding(
+        False, f"{list_of(names)} gave the same answer as {who}, {how}.", answering.TWICE
+    )
 
 
 def _silence(evidence: Evidence, body: str, said: Record) -> Finding:
@@ -393,9 +392,9 @@ FINDINGS: dict[str, Callable[[Evidence], Finding]] = {
     "stays": conduct.stays,
     "history": conduct.history,
     "pair": conduct.pair,
-    "encrypted": conduct.encrypted,
+    "encrypted": answering.encrypted,
     "room": conduct.room,
-    "senders": conduct.senders,
+    "senders": answering.senders,
     "answer": _answer,
     "ping": _ping,
     "alike": _alike_answers,

@@ -131,6 +131,8 @@ class Past:
     ids."""
     silenced: Record | None = None
     """The event in which they last became a visitor, who has no voice."""
+    configured: Record | None = None
+    """The last event in which the room's configuration changed."""
     spoke: Record | None = None
     """The message that they said last, in private too."""
     sent: events.MessageSent | None = None
@@ -179,6 +181,8 @@ class Past:
                         self.replies.append(record)
             case events.OccupantChanged(role="visitor", former_role=str()) if theirs:
                 self.silenced = self.silenced or record
+            case events.RoomConfigured():
+                self.configured = self.configured or record
             case event if isinstance(event, VISIBLE_ACTIONS) and not record.earlier:
                 self._see(record, named=named)
 

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 
 from bridge.text import NAME_CHARACTERS, iso, name_of, quoted, searchable
-from bridge.xmpp.checks.conduct import is_left_out, is_lost_connection
+from bridge.xmpp.checks.answering import is_left_out
+from bridge.xmpp.checks.conduct import is_lost_connection
 from bridge.xmpp.checks.evidence import (
     MAX_ALIKE,
     Evidence,
@@ -141,7 +142,8 @@ def voice(evidence: Evidence) -> Finding:
         return Finding(True, f"{who} may speak (role {quoted(occupant.role)}).")
     taken, spoken = evidence.past.silenced, evidence.past.spoken
     came = taken.at if taken else occupant.since or 0.0
-    if spoken and spoken[0].at > came:
+    changed = evidence.past.configured  # a room may have become moderated
+    if spoken and spoken[0].at > max(came, changed.at if changed else 0.0):
         return Finding(True, f"{who} is a visitor, and the room lets visitors speak.")
     when = f" (since it came at {iso(occupant.since)})" if occupant.since else ""
     if taken is not None:

@@ -18,6 +18,7 @@ from bridge.wire.speech import (
     TURN_SECONDS,
     is_addressed,
     is_command,
+    is_put_to,
 )
 from bridge.xmpp.checks.evidence import Evidence, body_of, is_disguised, is_own, sender_of
 from bridge.xmpp.checks.exchanges import form_of, is_encrypted, is_message, plain, speaks
@@ -119,9 +120,9 @@ def _what(asked: Record, nickname: str) -> str:
 def left_out(evidence: Evidence, asks: Sequence[Ask]) -> list[LeftOut]:
     """Return whom the occupant left without an answer since it last answered them, newest last.
 
-    Left out is what was said while the occupant was not there, or to another program: another
-    occupant said something at once. A command counts if the occupant has answered another of the
-    same sign, or nobody has answered it. What was encrypted is looked at elsewhere.
+    Nothing counts that was said while the occupant was not there, that speaks about it, or that was
+    said to another program: another occupant said something at once. What was encrypted is looked
+    at elsewhere.
     """
     name, acts = evidence.nickname, evidence.acts
     answered = [ask for ask in asks if ask.answer]
@@ -131,6 +132,10 @@ def left_out(evidence: Evidence, asks: Sequence[Ask]) -> list[LeftOut]:
 
     def is_left(ask: Ask) -> bool:
         at, who = ask.asked.at, sender_of(ask.asked)
+        text = plain(ask.asked)
+        is_about = is_addressed(searchable(name), text) and not is_put_to(searchable(name), text)
+        if is_about:
+            return False
         known = form_of(ask.asked, name) in forms
         until = at + (ANSWER_SECONDS if known else PATIENCE_SECONDS)
         others = [
@@ -168,22 +173,30 @@ def is_unanswered(question: Ask, end: float, gaps: Iterable[tuple[float, float]]
 def _paired(
     said: Sequence[Record], asked_of: Sequence[set[str] | None], asking: set[str]
 ) -> list[Ask]:
-    """Pair questions with answers; for each message it is given who is asked, None if nobody is."""
+    """Pair questions with answers; for each message it is given who is asked, None if nobody is.
+
+    A correction (XEP-0308) takes the place of a message that has no answer yet.
+    """
     asked, waiting = list[Ask](), list[int]()
     for act, to in zip(said, asked_of, strict=True):
         who = sender_of(act)
         waiting = [it for it in waiting if act.at - asked[it].asked.at <= THREAD_SECONDS]
         mine = [it for it in waiting if who in asked[it].to or not (asked[it].to or who in asking)]
         to_id = getattr(act.event, "reply_to", None)
-        reply = [it for it in mine if to_id in _ids(asked[it].asked)] if to_id else []
+        reply = [it for it in mine if to_id in ids_of(asked[it].asked)] if to_id else []
         mine = [it for it in mine if not is_encrypted(asked[it].asked)] or mine  # it reads those
         prompt = [it for it in mine if act.at - asked[it].asked.at <= ANSWER_SECONDS]
         if chosen := reply or prompt[:1] or mine[-1:]:
             asked[chosen[0]] = asked[chosen[0]]._replace(answer=act)
             waiting.remove(chosen[0])
         elif to is not None:
-            asked.append(Ask(act, frozenset(to - {who})))
-            waiting.append(len(asked) - 1)
+            ask, former = Ask(act, frozenset(to - {who})), getattr(act.event, "replaces", None)
+            corrected = [it for it in waiting if former in ids_of(asked[it].asked)]
+            if corrected:
+                asked[corrected[0]] = ask
+            else:
+                asked.append(ask)
+                waiting.append(len(asked) - 1)
     return asked
 
 
@@ -202,7 +215,8 @@ def _words(text: str) -> str:
     return text.split()[0] if is_command(text) else text
 
 
-def _ids(record: Record) -> set[str]:
+def ids_of(record: Record) -> set[str]:
+    """Return the ids by which another message can name this one."""
     ids = (getattr(record.event, name, None) for name in ("id", "stanza_id"))
     return {id_ for id_ in ids if id_}
 

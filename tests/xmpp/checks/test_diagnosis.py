@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from bridge.wire.speech import COMMAND_CHARACTERS, LOOP_REPEATS, TURN_SECONDS
+from bridge.xmpp.checks.answering import LATE_MS
 from bridge.xmpp.checks.diagnosis import (
     FINDINGS,
-    LATE_MS,
     MESSAGES,
     UNLESS,
     WATCHED_SECONDS,

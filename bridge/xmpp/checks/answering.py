@@ -1,0 +1,324 @@
+"""Finds causes in whom a program answers, and how. Pure."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from bridge.text import iso, name_of, searchable, visible
+from bridge.wire.speech import (
+    ANSWER_SECONDS,
+    is_command,
+    is_named,
+    is_put_to,
+    is_steady,
+)
+from bridge.xmpp.checks.evidence import (
+    MAX_ALIKE,
+    Evidence,
+    Finding,
+    body_of,
+    is_own,
+    list_of,
+    sender_of,
+    words_of,
+)
+from bridge.xmpp.checks.exchanges import (
+    ANSWERS,
+    form_of,
+    is_encrypted,
+    is_message,
+    plain,
+    regulars,
+)
+from bridge.xmpp.checks.questions import Ask, LeftOut, asks_of, ids_of, left_out
+from bridge.xmpp.model.journal import Record
+
+LEFT_OUT = 2
+"""Somebody who was left without an answer so many times in a row is left out. Once may be
+chance."""
+
+LATE_MS = 5_000
+"""An answer that took longer than this, in milliseconds, is late: people ask again by then."""
+
+TWICE = (
+    "Is the program running twice, or does it handle each message twice (in slixmpp, the events "
+    "message and groupchat_message both come)?"
+)
+"""A hint about a program that answers twice."""
+
+SLOW = "The program is slow, or waits for something slow."
+"""A hint about a program that answers late."""
+
+HOWS = {
+    "private": (
+        "in private, so that nobody but the bridge reads it",
+        "Let the program answer the room (type groupchat, without the nickname in the address).",
+    ),
+    "encrypted": (
+        "with an encrypted message, which nobody without its keys can read",
+        "Turn encryption off for this room in the program.",
+    ),
+    "no-body": (
+        "with a message that has no body, so that people see nothing",
+        "xmppTrace shows the stanza: does the program send an empty text?",
+    ),
+    "error": (
+        "with an error",
+        "The program, or a library under it, refused the message: its log should say why.",
+    ),
+}
+"""The words for each kind of answer that people in the room cannot read, and what to do about
+it."""
+
+
+def senders(evidence: Evidence) -> Finding:
+    """Compare whom the occupant answered with whom it left without an answer."""
+    who, asks = evidence.who, asks_of(evidence)
+    answered = [ask for ask in asks if ask.answer]
+    groups = [
+        group
+        for group in left_out(evidence, asks)
+        if len(group.asks) >= LEFT_OUT
+        or not (evidence.answers or _is_explained(evidence, group, answered))
+    ]
+    # What it answered before, and no longer does, shows most.
+    whats = {ask.what for ask in answered}
+    groups.sort(key=lambda group: group.asks[-1].what in whats)
+    is_answered = any(is_own(ask.asked) for ask in answered)
+    ours = evidence.past.outcome if evidence.is_silent and not is_answered else None
+    if ours is not None and (like := _like(evidence, answered, ours)):
+        return _compared(evidence, like[-1], ours, [ours])
+    if groups:
+        says = evidence.programs.get(evidence.nickname)
+        prompt = [ask for ask in answered if says or ask.seconds <= ANSWER_SECONDS]
+        of_last = [ask for ask in prompt if ask.what == groups[-1].asks[-1].what]
+        left = [ask.asked for ask in groups[-1].asks]
+        if like := of_last or prompt:
+            return _compared(evidence, like[-1], left[-1], left)
+        names = list_of([*dict.fromkeys(group.sender for group in groups)][:MAX_ALIKE])
+        detail = f"{_left(evidence, left)}; it was not seen to answer {names}, or anybody else."
+        return Finding(None, detail, symptom=True)
+    if misshapen := _misshapen(evidence, answered):
+        return misshapen
+    if answered:
+        detail = f"{who} answered {_question(answered[-1].asked)} after {_ms(answered[-1])}."
+        return Finding(True, detail)
+    return Finding(None, f"{who} was not seen to answer others.")
+
+
+def _misshapen(evidence: Evidence, answered: Sequence[Ask]) -> Finding | None:
+    """Return what is wrong with the way in which a program answers others; None if nothing is.
+
+    An occupant who does not say what it is must have answered others as only programs do. A person
+    may encrypt, and may answer with a picture or a mark.
+    """
+    last = [ask for ask in answered if ask.what and not is_own(ask.asked)][-ANSWERS:]
+    says = evidence.programs.get(evidence.nickname)
+    if not last or says is False:
+        return None
+    even = len(last) >= ANSWERS and is_steady([ask.seconds for ask in last])
+    is_program = even or (len(last) >= LEFT_OUT and bool(says))
+    detail = f"{evidence.who} answered {_question(last[-1].asked)}"
+    if flaw := _unread(last):
+        prompt = is_command(body_of(last[-1].asked)) and last[-1].seconds <= ANSWER_SECONDS
+        finding = Finding(False, f"{detail} {flaw[0]}, after {_ms(last[-1])}.", flaw[1])
+        unclear = finding._replace(ok=None, symptom=True) if prompt else None
+        return finding if is_program else unclear
+    if flaw := _misdirected(evidence, last) if is_program else None:
+        return Finding(False, f"{detail} {flaw[0]}, and so before.", flaw[1])
+    if flaw := _odd(answered, last) if len(last) >= ANSWERS else None:
+        return Finding(None, f"{detail} {flaw[0]}, and so before.", flaw[1], symptom=True)
+    return None
+
+
+def _unread(last: Sequence[Ask]) -> tuple[str, str] | None:
+    """Return how the answers were given, if people cannot read them, and what to do about it."""
+    answers = [ask.answer for ask in last if ask.answer]
+    if all(map(is_encrypted, answers)) or not any(map(_is_read, answers)):
+        return HOWS["encrypted" if is_encrypted(answers[-1]) else "no-body"]
+    return None
+
+
+def _misdirected(evidence: Evidence, last: Sequence[Ask]) -> tuple[str, str] | None:
+    """Return how all the answers miss who asked, or come twice, and what to do about it."""
+    again = {
+        before.number
+        for before, after in pairwise(evidence.acts)
+        if body_of(before) == body_of(after) != "" and sender_of(before) == sender_of(after)
+    }
+    answers = [ask.answer for ask in last if ask.answer]
+    if again.issuperset(it.number for it in answers):
+        return "twice in the same words", TWICE
+    ids = {id_ for act in evidence.acts for id_ in ids_of(act)}
+    replied = [(getattr(ask.answer, "event", None), ids_of(ask.asked)) for ask in last]
+    to_ids = [(getattr(event, "reply_to", None), asked) for event, asked in replied]
+    if all(id_ in ids and id_ not in asked for id_, asked in to_ids):
+        return "as a reply to another message", "Clients show such an answer beside that message."
+    return None
+
+
+def _odd(answered: Sequence[Ask], last: Sequence[Ask]) -> tuple[str, str] | None:
+    """Return what is odd about the last answers, and what to do about it; it may be on purpose."""
+    askers = {sender_of(ask.asked) for ask in answered}
+    if all(_is_to_another(ask, askers) for ask in last):
+        return "by the name of somebody else", "Does it mix up who asked?"
+    bodies = {body_of(ask.answer) for ask in last if ask.answer}
+    if len(bodies) == 1 and len({ask.what for ask in last}) == len(last):
+        words = words_of(*bodies)
+        return f"with {words}, which it says to everything", "Do the words name what is wrong?"
+    late = all(ask.seconds * 1000 > LATE_MS and is_command(body_of(ask.asked)) for ask in last)
+    if late:
+        return f"late, after {_ms(last[-1])}", SLOW
+    return None
+
+
+def _is_to_another(ask: Ask, askers: set[str]) -> bool:
+    """Whether an answer is addressed to another asker, whom the question did not name."""
+    asker, asked = sender_of(ask.asked), plain(ask.asked)
+    text = plain(ask.answer) if ask.answer else ""
+    to = {name for name in askers if is_put_to(searchable(name), text)}
+    return bool(to) and not any(name == asker or is_named(searchable(name), asked) for name in to)
+
+
+def _is_read(answer: Record) -> bool:
+    """Whether people see something of a message: words, or a mark at another message (XEP-0444)."""
+    marks = "urn:xmpp:reactions" in str(getattr(answer.event, "payload", ()))
+    return marks or (bool(body_of(answer)) and not is_encrypted(answer))
+
+
+def is_left_out(evidence: Evidence) -> bool:
+    """Whether the occupant left what others asked it without an answer."""
+    return bool(left_out(evidence, asks_of(evidence)))
+
+
+def question_for(evidence: Evidence) -> str:
+    """Return what to say so that the occupant answers: a ping in the form that it answers.
+
+    It has no word of a stranger but the nickname.
+    """
+    name = evidence.nickname
+    answered = [ask.asked for ask in asks_of(evidence) if ask.answer and ask.what]
+    question = f"{form_of(answered[-1], name) if answered else '!'}ping"
+    return question if is_command(question) else f"{name}: ping"
+
+
+def _is_explained(evidence: Evidence, group: LeftOut, answered: Sequence[Ask]) -> bool:
+    """Whether that a message has no answer says nothing about an occupant who answers others.
+
+    The occupant never answered messages of this form. Or it has since answered the same, asked by
+    another; or anything, if it never answered the same, which may be no command that it knows.
+    """
+    what, forms = group.asks[-1].what, [form_of(ask.asked, evidence.nickname) for ask in answered]
+    since = [ask.what for ask in answered if ask.asked.number > group.last.number]
+    is_known = any(ask.what == what for ask in answered)
+    is_other = bool(forms) and form_of(group.last, evidence.nickname) not in forms
+    return is_other or (what in since if is_known else bool(since))
+
+
+def _like(evidence: Evidence, answered: Sequence[Ask], ours: Record) -> list[Ask]:
+    """Return what of others was answered at once and has the form of `ours`.
+
+    If nothing has it, return whatever was answered at once, provided that a program answered it.
+    """
+    name, says = evidence.nickname, evidence.programs.get(evidence.nickname)
+    fast = [ask for ask in answered if ask.seconds <= ANSWER_SECONDS and not is_own(ask.asked)]
+    like = [ask for ask in fast if form_of(ask.asked, name) == form_of(ours, name)]
+    return like or (fast if says or name in regulars(evidence.acts) else [])
+
+
+def _compared(evidence: Evidence, ask: Ask, last: Record, left: Sequence[Record]) -> Finding:
+    """Return what the occupant answered, and what of others it left, and how these differ."""
+    word = [searchable(body_of(record)).split()[:1] for record in (ask.asked, last)]
+    is_same = word[0] == word[1] or is_encrypted(last)
+    people = {sender_of(ask.asked), sender_of(last)}
+    # Another command may be one that it does not know, or fails in.
+    is_cause = is_same and len(people) == 2 and (is_own(last) or len(left) >= LEFT_OUT)
+    detail = f"{evidence.who} answered {_question(ask.asked)} after {_ms(ask)}, "
+    if is_own(last):
+        detail += f"never the bridge's {words_of(body_of(last))}. "
+    else:
+        detail += f"and left {_question(last)} without an answer{_times(left)}. "
+    return Finding(
+        False if is_own(last) or len(left) >= LEFT_OUT else None,
+        f"{detail}{_differences(evidence, ask.asked, last)}",
+        "Does it know only some people, accounts or commands? Say what was answered, word for "
+        "word, or let it know the sender.",
+        symptom=not is_cause,
+    )
+
+
+def _left(evidence: Evidence, left: Sequence[Record]) -> str:
+    return f"{evidence.who} left {_question(left[-1])} without an answer{_times(left)}"
+
+
+def _times(left: Sequence[Record]) -> str:
+    times = f" {len(left)} times" if len(left) > 1 else ""
+    return f"{times}, since {iso(left[0].at)}"
+
+
+def _question(record: Record) -> str:
+    """Return a message and its sender, for a sentence."""
+    what = words_of(body_of(record)) if body_of(record) else "something"
+    if how := getattr(record.event, "encrypted", None):
+        what = f"what was encrypted ({words_of(how)})"
+    return f"{what} of {name_of(sender_of(record))}"
+
+
+def _ms(ask: Ask) -> str:
+    return f"{ask.seconds * 1000:,.0f} ms"
+
+
+def _differences(evidence: Evidence, asked: Record, left: Record) -> str:
+    """Return a sentence on how the sender and the message `left` differ from those `asked`."""
+    whose = "the bridge's" if is_own(left) else f"{name_of(sender_of(left))}'s"
+    people = {other.nickname: other for other in evidence.status.occupants}
+    them, us = (people.get(sender_of(record)) for record in (asked, left))
+    us = evidence.status.me if is_own(left) else us
+    different = list[str]()
+    for what in ("affiliation", "role", "account"):
+        theirs, own = getattr(them, what, None), getattr(us, what, None)
+        if theirs and own and theirs != own:
+            different.append(f"the {what} ({words_of(theirs)}, {whose} {words_of(own)})")
+    theirs_said, own_said = body_of(asked), body_of(left)
+    form, own_form = (form_of(record, evidence.nickname) for record in (asked, left))
+    hidden = [visible(text) != text for text in (theirs_said, own_said)]
+    if form != own_form:
+        different.append("the form of the message")
+    elif searchable(theirs_said).split()[:1] != searchable(own_said).split()[:1]:
+        different.append("the command")
+    elif theirs_said.split()[:1] != own_said.split()[:1]:
+        different.append("how the command is spelt")
+    if hidden[0] != hidden[1]:
+        different.append("hidden characters")
+    if bool(getattr(asked.event, "reply_to", None)) != bool(getattr(left.event, "reply_to", None)):
+        different.append("that one is a reply")
+    return f"What differs: {', '.join(different) or 'nothing that is seen, but the words'}."
+
+
+def encrypted(evidence: Evidence) -> Finding:
+    """Find out whether what another says reaches the occupant encrypted, and is left unanswered.
+
+    Two people who encrypt may speak with each other. So it is a cause only if one person encrypts,
+    got no answer to that, and others did.
+    """
+    who, public = evidence.who, [record for record in evidence.acts if is_message(record)]
+    secret = [*filter(is_encrypted, public)]
+    nicknames = {sender_of(record) for record in secret}
+    if all(evidence.is_theirs(record) for record in public):
+        return Finding(None, "Nobody else has said anything.")
+    if len(nicknames) != 1 or evidence.nickname in nicknames:
+        return Finding(True, f"No one person writes to {who} with encryption.")
+    (nickname,) = nicknames
+    if [record for record in public if sender_of(record) == nickname][-1] is not secret[-1]:
+        return Finding(True, f"{name_of(nickname)} does not write with encryption any more.")
+    asks = asks_of(evidence)
+    theirs = [ask for ask in asks if ask.asked in secret]
+    answered = [ask for ask in asks if ask.what and ask.answer]
+    how = words_of(getattr(secret[-1].event, "encrypted", None))
+    detail = f"{name_of(nickname)} wrote with encryption ({how}) at {iso(secret[-1].at)}, "
+    detail += f"which {who} cannot read without its keys"
+    hint = "Turn encryption off for this room in the client that gives the command."
+    if not answered or len(secret) < LEFT_OUT or any(ask.answer for ask in theirs):
+        return Finding(None, f"{detail}.", hint, remark=True)
+    detail += f": it answered {_question(answered[-1].asked)} after {_ms(answered[-1])}, and left "
+    detail += f"{name_of(nickname)} without an answer{_times(secret)}."
+    return Finding(False, detail, hint)

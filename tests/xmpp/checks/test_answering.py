@@ -1,0 +1,105 @@
+"""Whom a program answers, and how, over plain values: rooms that are broken, and healthy ones."""
+
+from dataclasses import replace
+
+import pytest
+
+from bridge.xmpp.checks.answering import LATE_MS
+from bridge.xmpp.checks.diagnosis import find
+from bridge.xmpp.model.events import RoomConfigured
+from tests.xmpp.checks.watching import BOT, Act, evidence, said
+
+AFTER = 60.0
+"""Seconds between two questions."""
+
+
+def asked(
+    *exchanges: tuple[str, str, str], seconds: float = 0.05, reply_to: str | None = None
+) -> list[Act]:
+    """Return what somebody asked each minute, and what the bot answered, unless that is empty."""
+    acts = list[Act]()
+    for number, (who, text, answer) in enumerate(exchanges):
+        acts.append((AFTER * number, said(who, text, id=f"q{number}")))
+        if answer:
+            reply = said("Robot", answer, reply_to=reply_to)
+            acts.append((AFTER * number + seconds, reply))
+    return acts
+
+
+PING = ("Carl", "!ping", "pong")
+LATE = LATE_MS / 1000 + 0.1
+BROKEN: dict[str, tuple[list[Act], str, str]] = {
+    "it replies to another message": (
+        asked(("Alice", "hello", ""), *[PING] * 3, reply_to="q0"),
+        "cause",
+        "as a reply to another message",
+    ),
+    "it takes one for another": (
+        asked(PING, *[("Alice", "!ping", "Carl: pong")] * 3),
+        "unknown",
+        "by the name of somebody else",
+    ),
+    "it always says the same": (
+        asked(*[("Carl", text, "Internal error") for text in ("!ping", "!help", "!roll")]),
+        "unknown",
+        'with "Internal error", which it says to everything',
+    ),
+    "it is always late": (
+        asked(*[PING] * 3, seconds=LATE),
+        "unknown",
+        "late, after 5,100 ms",
+    ),
+    "it answers no longer what it answered, and never answered to its name": (
+        asked(PING, ("Alice", "!ping", ""), ("Carl", "robot: ping", "")),
+        "unknown",
+        'left "!ping" of "Alice" without an answer',
+    ),
+    "it was given a command again and again in a form that it never answered": (
+        asked(PING, *[("Alice", ".ping", "")] * 2),
+        "unknown",
+        'left ".ping" of "Alice" without an answer 2 times',
+    ),
+}
+WELL: dict[str, list[Act]] = {
+    "it is late now and then": [*asked(*[PING] * 2), *asked(*[PING] * 3, seconds=LATE)[-2:]],
+    "a model takes its time": asked(*[("Carl", "robot: and now?", "so")] * 3, seconds=LATE),
+    "it passes on what it is told": asked(
+        PING, *[("Alice", f"!tell carl {number}", f"Carl: {number}") for number in range(3)]
+    ),
+    "it says the same to the same command": asked(*[PING] * 4),
+    "somebody speaks about it": asked(PING, ("Alice", "Robot is great", "")),
+    "somebody thanks it": asked(PING, ("Alice", "Robot: thanks", "")),
+    "somebody writes what is no command to it": asked(PING, ("Alice", "~maybe", "")),
+    "somebody tries a command that it does not know": asked(PING, ("Alice", "!tea", ""), PING),
+    "somebody corrects a command": [
+        *asked(PING, ("Alice", "!pnig", "")),
+        (AFTER + 1.0, said("Alice", "!ping", replaces="q1")),
+        (AFTER + 1.05, said("Robot", "pong")),
+    ],
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_what_is_wrong_with_the_answers_is_never_called_well(name: str) -> None:
+    acts, outcome, words = BROKEN[name]
+    conclusion = find(evidence(acts, now=acts[-1][0] + AFTER))
+    assert (conclusion.outcome, conclusion.finding) == (outcome, "senders"), conclusion.verdict
+    assert words in conclusion.verdict
+
+
+@pytest.mark.parametrize("name", WELL)
+def test_a_bot_that_answers_as_it_should_is_well(name: str) -> None:
+    acts = WELL[name]
+    conclusion = find(evidence(acts, now=acts[-1][0] + AFTER))
+    assert conclusion.outcome == "well", conclusion.verdict
+
+
+def test_a_visitor_who_spoke_has_no_voice_once_the_room_has_become_moderated() -> None:
+    visitor = replace(BOT, role="visitor")
+    acts: list[Act] = [*asked(PING), (AFTER - 1, RoomConfigured(frozenset({104})))]
+    later = [
+        (AFTER * 2 + at, event) for at, event in asked(("Carl", "!ping", ""), ("Al", "!ping", ""))
+    ]
+    for happened, ok in (([*acts[:-1], *later], True), ([*acts, *later], False)):
+        known = evidence(happened, occupant=visitor, now=AFTER * 4)
+        assert find(known).findings["voice"].ok is ok
