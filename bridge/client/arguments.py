@@ -1,8 +1,7 @@
 """The arguments of tools and prompts, as a schema describes them and a person types them. Pure.
 
-Only those parts of a schema are read that a question needs: type, `enum`, `default`, and one level
-of `anyOf` or `oneOf`. If they give no known type, any JSON or text is accepted; the server
-validates it.
+This module reads the type, `enum` and `default` of a schema, and one level of `anyOf` or `oneOf`.
+If these name no known type, it accepts any JSON or text. The server validates the value.
 """
 
 import json
@@ -21,11 +20,11 @@ YES, NO = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 """What a person may type for a boolean."""
 
 NEVER_TEXT = frozenset({"boolean", "integer", "number", "object", "array"})
-"""The types of JSON Schema whose values are typed as JSON. A boolean may also be one of `YES` and
-`NO`, and an array a list with commas."""
+"""The types of JSON Schema whose values a person types as JSON. A boolean may also be one of `YES`
+and `NO`, and an array may be a list with commas."""
 
 SHOWN_CHARACTERS = 300
-"""Most characters of a server's text that are shown within a sentence of ours."""
+"""The most characters of a server's text within a sentence of ours."""
 
 _TRAILING = re.compile(r"""\s+(\w+)=("[^"]*"|'[^']*'|\S*)\s*$""")
 """An argument at the end of a line, whose value may be quoted."""
@@ -143,9 +142,9 @@ def read_arguments(
 
 
 def trailing_arguments(text: str, known: Sequence[Parameter]) -> tuple[str, dict[str, Json]]:
-    """Return `text` without the `name=value` pairs at its end whose names are known, and these.
+    """Take the `name=value` pairs with known names off the end of `text`.
 
-    Raises `InvalidInputError`.
+    Return the rest of the text, and the pairs. Raises `InvalidInputError`.
     """
     by_name = {parameter.name: parameter for parameter in known}
     arguments: dict[str, Json] = {}
@@ -201,7 +200,7 @@ def _types(schemas: Sequence[Mapping[str, Json]]) -> tuple[str, ...]:
 
 
 def _choices(schemas: Sequence[Mapping[str, Json]]) -> tuple[Json, ...]:
-    """Return the values that the schemas list; none if one of them allows others too."""
+    """Return the values that the schemas list; none if a schema allows other values."""
     listed: list[Json] = []
     for schema in schemas:
         choices = [schema["const"]] if "const" in schema else schema.get("enum")

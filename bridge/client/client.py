@@ -20,11 +20,11 @@ HANDSHAKE_SECONDS = 10.0
 """How long a server may take to answer the handshake; a program that speaks no MCP never does."""
 
 MAX_PAGES = 100
-"""Most pages fetched of one list after the first: a server's list may never end."""
+"""The most pages of a list after the first: a server's list may never end."""
 
 MAX_LIST_CHARACTERS = 4 * 1024 * 1024
-"""Characters of JSON in these pages after which no further page is fetched: they take 30 times as
-much memory."""
+"""After so many characters of JSON the client fetches no further page. In memory the values take 30
+times as much."""
 
 CLIENT_INFO = {"name": "xmpp-bridge client", "version": __version__}
 
@@ -38,8 +38,7 @@ MAX_ROUNDS = 20
 """How often a server may answer one request with questions before the request is given up."""
 
 FillIn: TypeAlias = Callable[[Mapping[str, Json]], Awaitable[dict[str, Json]]]
-"""Takes the params of `elicitation/create`, by which a server shows a person a form, and returns
-the result of that request."""
+"""Has a person fill in a form: takes the params of `elicitation/create`, and returns its result."""
 
 LISTS = ("tools", "resources", "prompts")
 """The lists that a server may have, by MCP's names."""
@@ -64,7 +63,7 @@ class Client:
     def __init__(
         self, server: ServerProcess, framing: Framing | None = None, wanted: Revision | None = None
     ) -> None:
-        """Without a `framing`, or a `wanted` revision, it is the one that the server takes."""
+        """If `framing` or `wanted` is None, `open` finds one that the server takes."""
         self.server = server
         self._framings = [framing] if framing else list(Framing)
         self._wanted = wanted
@@ -87,15 +86,15 @@ class Client:
 
     @property
     def dialect(self) -> str:
-        """The dialect in which requests are made now, in words for a person."""
+        """The dialect of the next request, in words for a person."""
         spoken = f"MCP {self.revision.date}"
         return f"bare JSON-RPC, and {spoken} for everything but tool calls" if self.bare else spoken
 
     async def open(self, *, seconds: float = HANDSHAKE_SECONDS) -> None:
         """Agree on a revision, with the handshake or without; raises `ServerError`.
 
-        Unless the framing is given, a server that is silent is spoken to with `Content-Length`
-        headers. A server that knows no method of MCP is spoken to by bare JSON-RPC.
+        If the server stays silent, try `Content-Length` headers, unless the framing is given. If
+        the server knows no method of MCP, speak bare JSON-RPC.
         """
         for framing in self._framings:
             self.server.framing = framing
@@ -139,8 +138,8 @@ class Client:
     async def request(self, method: str, params: Mapping[str, Json] | None = None) -> Any:
         """Return the result of a method of MCP; raises `RequestError`, `ServerError`.
 
-        If the server wants to know something first, the person is asked, and the request is sent
-        again with the answers (2026-07-28, "Multi Round-Trip Requests").
+        If the server has questions first, ask the person, and send the request again with the
+        answers (2026-07-28, "Multi Round-Trip Requests").
         """
         sent = self._with_meta(params or {}, self.revision)
         result = await self.server.request(method, sent)
@@ -184,9 +183,9 @@ class Client:
     async def structured_content(
         self, tool: str, arguments: Mapping[str, Json] | None = None
     ) -> dict[str, Any]:
-        """Return the object that is a tool's result; empty if it is none or the tool failed.
+        """Call a tool, and return its object; empty if the tool failed or returned no object.
 
-        The tool is called by MCP even while the dialect is bare.
+        The call goes by MCP, even while the dialect is bare.
         """
         try:
             params = {"name": tool, "arguments": arguments or {}}
@@ -219,7 +218,7 @@ class Client:
         return {**result, kind: items}
 
     async def read_catalogue(self) -> None:
-        """Read the lists of tools, resources and prompts; one that is refused counts as empty."""
+        """Read the lists of tools, resources and prompts; a refused list counts as empty."""
         tools, resources, prompts = [await self._items(kind) for kind in LISTS]
         lists = self.catalogue
         lists.definitions = {str(tool.get("name")): tool for tool in tools}

@@ -22,12 +22,12 @@ class ToolCommand(NamedTuple):
 
     tool: str
     argument: str | None = None
-    """The argument that gets the words without a name. If it is None, a person who types no
-    argument is asked for all arguments, and not only for the required ones."""
+    """The argument that takes the words without a name. If it is None, and nothing is typed, the
+    client asks for every argument. Otherwise it asks for the required ones that are missing."""
     verbatim: bool = False
     """Whether the whole rest of the line is the value of `argument`, unchanged."""
     default: str = ""
-    """What counts as the rest of the line if none is typed."""
+    """Stands for the rest of the line if nothing is typed."""
     trailing: bool = False
     """Whether a verbatim line may end with other arguments, as `name=value`."""
 
@@ -47,7 +47,7 @@ TOOL_COMMANDS = {
 """The commands that call a tool of the bridge."""
 
 ECHO = ToolCommand("echo", "message", verbatim=True)
-"""The call that a line without a command makes."""
+"""The tool that gets a line without a command."""
 
 SENDING = TOOL_COMMANDS["send"].tool
 """The tool that says something in the room, which a bridge has unless it only reads."""
@@ -83,8 +83,8 @@ USAGES = {
     "/bare [on|off]": "call tools by bare JSON-RPC, their name as the method",
     "NAME=VALUE": "after a command that calls a tool: any of its arguments; `send` takes them last",
 }
-"""The lines of `help`: a command with its arguments, and what it does. What is needed first comes
-first."""
+"""The lines of `help`: a command with its arguments, and what it does. The commands that a newcomer
+needs come first."""
 
 IN_CHAT = {
     "TEXT": "say TEXT in the room; //TEXT for a text that begins with a slash",
@@ -98,7 +98,7 @@ IN_CHAT = {
 """The first lines of `help` in a chat."""
 
 SAID = "Said in the room; /help shows the commands."
-"""Shown in a chat after a line that is a command without its slash."""
+"""The remark in a chat after a line that is a command without its slash."""
 
 NAMES = (*re.findall(r"/(\w+)", " ".join(USAGES)), "help", *sorted(LEAVE))
 """The commands that may follow a slash."""
@@ -138,11 +138,11 @@ class CommandRunner:
     client: Client
     frontend: Frontend
     catalogue_is_stale: bool = False
-    """Whether to read the lists of the server again before the next command."""
+    """Whether the server has changed its lists, so that they are read before the next command."""
     chat: bool = False
-    """Whether a line without a command is said in the room, and not echoed."""
+    """Whether a line without a command is said in the room. Otherwise it is echoed."""
     _began: float = 0.0
-    """When the command began; if the person was asked for arguments, when they had typed them."""
+    """When the command began. If the person was asked for arguments: when the last was typed."""
 
     async def run(self, command: Command) -> Answer:
         """Carry out `command`; raises `ServerError` when the server has ended."""

@@ -15,17 +15,17 @@ NICKNAME_ARGUMENTS = frozenset({"from", "nickname", "target", "sender", "occupan
 """Arguments whose value may be a nickname, in any tool."""
 
 TARGETS = ("server", "room", "self")
-"""Further values of `target` in the bridge's own tools."""
+"""What `target` of the bridge's own tools may be besides a nickname."""
 
 MAX_CHARACTERS = 1_023
-"""Most characters of a word that is offered: a nickname has no more (RFC 7622)."""
+"""The most characters of a completion: a nickname has no more (RFC 7622)."""
 
 
 class LineCompleter(Completer):
     """Completes a line from the server's lists, as last read."""
 
     def __init__(self, catalogue: ServerCatalogue, *, chat: bool = False) -> None:
-        """In a `chat` only what begins with a slash is a command."""
+        """In a `chat` only a line that begins with a slash is a command."""
         self._catalogue, self._chat = catalogue, chat
 
     def get_completions(

@@ -25,17 +25,17 @@ from bridge.text import one_line
 from bridge.views.termination import until_terminated
 
 GREETING = 'Connected! Type a message or "help" for commands.'
-"""Shown once lines are read."""
+"""Says that the client reads lines now."""
 
 CHAT_GREETING = "Connected! What you type is said in the room; /help shows the commands."
-"""Shown in its place in a chat."""
+"""The same in a chat."""
 
 ROOM_SECONDS = 10.0
-"""How long the greeting waits until the bridge is in the room, or says why it is not."""
+"""How long the client waits, before it greets, until the bridge is in the room or says why not."""
 
 QUIET = {"LOG_LEVEL": "WARNING"}
-"""The environment of a server whose log goes to the terminal, unless the user set another level.
-What happens in the rooms is shown there anyway."""
+"""What a server at a terminal gets as its environment, unless the user has set a level. The client
+itself shows what happens in the rooms."""
 
 SCRIPT_SECONDS = 300.0
 """How long a script waits for one answer, as agents do. A person has no limit, but Ctrl-C."""
@@ -44,7 +44,7 @@ CLOSING_SECONDS = 1.0
 """How long a terminal may take to restore its modes when the server has ended."""
 
 QUEUED = "(queued until the call that runs has ended; Ctrl-C cancels both)"
-"""Shown when a line is typed while a command is carried out."""
+"""The answer to a line that is typed while a command runs."""
 
 
 async def run_client(
@@ -60,7 +60,7 @@ async def run_client(
 
     Unless stdin and stdout are terminals, stdout gets answers only, one on each line, and the
     greeting goes to stderr. The exit code is 1 if any call failed, or the server did.
-    The server is spoken to in this `framing` and `revision`, if they are given.
+    If `framing` or `revision` is None, the client finds one that the server takes.
     `configuration` gives the log its level and file. In a `chat` at a terminal, a line is said in
     the room.
     """
@@ -140,7 +140,7 @@ class Conversation:
         self._call: asyncio.Task[Answer] | None = None
         """The command that is being carried out."""
         self._asking = asyncio.Lock()
-        """Held while a form of the server is filled in: only one form is shown at a time."""
+        """Held while the person fills in a form, so that there is one form at a time."""
         client.server.on_log_line = lambda line: self._note(one_line(line))
         client.server.on_unsolicited = self._take_unsolicited
         client.take_forms(self._fill_in)
@@ -177,7 +177,7 @@ class Conversation:
             self._frontend.close()
 
     async def _fill_in(self, params: Mapping[str, Json]) -> dict[str, Json]:
-        """Have a form filled in for the command in flight; cancel it if there is no command."""
+        """Have the person fill in a form of the command that runs; without a command, cancel it."""
         async with self._asking:
             if self._call is None or self._call.done():
                 return {"action": "cancel"}
@@ -187,7 +187,7 @@ class Conversation:
                 self._watch_typing()  # the prompt of the form replaced our reader of stdin
 
     async def _converse(self) -> bool:
-        """Read lines and carry them out until the end of input; return whether any call failed."""
+        """Carry out lines until the end of input; return whether any call failed."""
         failed = False
         while True:
             try:
@@ -202,13 +202,13 @@ class Conversation:
                     return failed
                 answer = await self._answer(command)
                 if answer is None:
-                    break  # the other lines that were pasted with it are given up too
+                    break  # the person gave up the other lines of the same paste too
                 failed = failed or answer.failed
                 if answer.text or not answer.own or answer.value is not None:
                     self._frontend.show(answer)
 
     async def _typed(self) -> str:
-        """Return what is typed next; raises `ServerError` when the server ends meanwhile."""
+        """Return what is typed next; raises `ServerError` if the server ends first."""
         reading, server = asyncio.create_task(self._frontend.line()), self._client.server
         try:
             await asyncio.wait((reading, server.ended), return_when=asyncio.FIRST_COMPLETED)
@@ -250,7 +250,7 @@ class Conversation:
             asyncio.get_running_loop().add_reader(sys.stdin, self._tell_queued)
 
     def _tell_queued(self) -> None:
-        """Say that a line was typed while a command is carried out, and watch no longer."""
+        """Say that a line waits for the end of the command, and watch no longer."""
         asyncio.get_running_loop().remove_reader(sys.stdin)
         self._frontend.tell(QUEUED)
 

@@ -26,7 +26,7 @@ class RequestError(ClientError):
 
 
 class InvalidInputError(ClientError):
-    """What was typed cannot be the value of an argument; the text says what is wanted."""
+    """The person typed what cannot be the value of an argument; the text says what would be."""
 
 
 class InputCancelledError(ClientError):

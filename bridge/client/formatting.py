@@ -16,10 +16,10 @@ from bridge.views.results import as_json, lines_of
 from bridge.views.screen import Display, width
 
 FIRST_LINE_CHARACTERS = 100
-"""Most characters of a name, a title or a description in a list."""
+"""The most characters of a name, a title or a description in a list."""
 
 PLAIN = Display(coloured=False)
-"""Where a line may be as long as it is."""
+"""A display that breaks no line and has no colours."""
 
 
 @dataclass(frozen=True)
@@ -29,18 +29,18 @@ class Answer:
     raw: Json
     """The JSON as it came over the wire, for a program."""
     value: Json = None
-    """The object that the server answered; None if `text` has the answer."""
+    """The object that the server sent; None if `text` has the answer."""
     text: str = ""
     """The answer in words, already escaped."""
     failed: bool = False
     own: bool = False
-    """Whether the answer is the client's, not the server's. Its text may have several lines."""
+    """Whether the answer is the client's own. Then its text may have several lines."""
     seconds: float | None = None
     """How long the server took, once that is known."""
     data: Mapping[object, Json] = field(default_factory=dict)
-    """What a person is shown of `value`, without what is around it."""
+    """The part of `value` that a person sees; if empty, the person sees all of it."""
     whole: bool = False
-    """Whether a person asked for the object itself."""
+    """Whether the person asked for the object as JSON."""
     note: str = ""
     """A remark on the answer for a person, shown next to it; empty if there is none."""
 
@@ -71,7 +71,7 @@ def tool_result(result: Json) -> Answer:
 
 
 def error_response(refusal: RequestError) -> Answer:
-    """Return the error object that a request was answered with."""
+    """Return the error object with which the server answered a request."""
     text, data = str(refusal), refusal.error.get("data")
     if isinstance(data, dict) and {"condition", "hint"} & data.keys():
         # A failure of the bridge by bare JSON-RPC gets the same words as under MCP.
@@ -131,13 +131,13 @@ def for_person(answer: Answer, display: Display = PLAIN) -> str:
 
 
 def _column(line: str) -> int:
-    """Return where the further lines of a line begin: below what stands behind its first column."""
+    """Return where the further lines of a text begin: below its second column, if it has two."""
     columns = re.match(r"(.*?\S  +)\S", line)
     return width(columns[1]) if columns else 2
 
 
 def for_pipe(answer: Answer) -> str:
-    """Return `answer` in one line; only a text of the client's own may have several."""
+    """Return `answer` in one line; a text of the client's own may have several."""
     if answer.value is not None:
         return as_json(answer.value)
     if answer.failed:

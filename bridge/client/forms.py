@@ -12,14 +12,14 @@ ANSWER = Parameter("answer", ("string",), required=True, choices=("accept", "dec
 """The first question. Only a person who accepts is asked for the fields."""
 
 MAX_LINES = 50
-"""Lines of the server's message that are shown as lines; the rest is shown as one more."""
+"""After so many lines of the server's message, the rest of it is one more line."""
 
 
 async def fill_in(params: Mapping[str, Json], frontend: Frontend) -> dict[str, Json]:
     """Show a form, and return the person's answers as the result of `elicitation/create`.
 
-    A field that is left out has its default. The form is cancelled by Ctrl-C, by the end of input,
-    and in a script by a wrong value.
+    A field that the person leaves out has its default. Ctrl-C and the end of input cancel the form;
+    in a script a wrong value does, too.
     """
     frontend.tell("[Client] the server asks you:")
     for line in str(params.get("message")).split("\n", MAX_LINES):

@@ -13,7 +13,7 @@ from bridge.mcp.jsonrpc import Json
 from bridge.mcp.stdio import read_chunks
 
 INSERTED = "\0"
-"""Is between the lines of one command; nobody types it."""
+"""Separates the lines of one command. No key types this character."""
 
 COMMENT = "#"
 """The start of a line of a script that is a comment."""
@@ -23,7 +23,7 @@ class Frontend(Protocol):
     """Reads lines and shows answers, on a terminal or through a pipe."""
 
     interactive: bool
-    """Whether a person is there, who can be asked for arguments."""
+    """Whether a person can be asked for arguments."""
 
     async def ask(self, parameter: Parameter) -> dict[str, Json]:
         """Ask for an argument, or a field of a form; return it by its name, or an empty dict.
@@ -32,17 +32,17 @@ class Frontend(Protocol):
         """
 
     async def line(self) -> str:
-        """Return what is typed next, perhaps several lines: each is a command of its own.
+        """Return what is typed next. If it has several lines, each is a command of its own.
 
-        Lines that belong to one command have `INSERTED` between them. Raises `EOFError` at the end
-        of input, and `InputCancelledError` after Ctrl-C.
+        `INSERTED` separates the lines of one command. Raises `EOFError` at the end of input, and
+        `InputCancelledError` after Ctrl-C.
         """
 
     def show(self, answer: Answer) -> None:
         """Show the answer to a command; raises `OutputError` where it cannot be written."""
 
     def tell(self, text: str) -> None:
-        """Show one line, already escaped, without disturbing what is being typed."""
+        """Show one line, already escaped, and leave the line that is being typed as it is."""
 
     def close(self) -> None:
         """Stop reading lines."""
@@ -74,7 +74,7 @@ class Pipe:
         raise EOFError
 
     def show(self, answer: Answer) -> None:
-        """Write the answer without delay, since its reader may choose the next line by it."""
+        """Write the answer at once, since a script may choose its next line by it."""
         if error := write_out(self._format(answer)):
             raise OutputError(f"nobody reads the answers any more: {error.strerror}")
 

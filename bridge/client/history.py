@@ -21,15 +21,15 @@ log = logging.getLogger(__name__)
 
 
 class TypedLines(FileHistory):
-    """What was typed, in a file, except what seems to have a secret in it."""
+    """A file of what was typed, without commands that seem to have a secret in them."""
 
     def __init__(self, path: Path, secrets: Sequence[str]) -> None:
-        """What has one of the `secrets` in it is not kept."""
+        """Nothing that has one of the `secrets` in it is kept."""
         super().__init__(path)
         self._secrets = secrets
 
     def store_string(self, string: str) -> None:
-        """Append what was typed to the file; if that fails, it lasts as long as the client."""
+        """Append a command to the file. If that fails, the history has it until the client ends."""
         if not (_SECRET.search(string) or any(secret in string for secret in self._secrets)):
             with suppress(OSError):
                 super().store_string(string)

@@ -30,16 +30,16 @@ TERMINATE_SECONDS = 2.0
 """How long a process has after SIGTERM before it is killed (MCP, "Shutdown", stdio)."""
 
 EXIT_SECONDS = 1.0
-"""How long a server whose stdout has ended may take to exit, and a killed one to be gone."""
+"""How long a server may take to exit after its stdout has ended, or after it was killed."""
 
 MAX_DEPTH = 100
-"""Most levels of nesting in a message: formatting recurses once for each."""
+"""The most levels of nesting in a message: formatting recurses once for each level."""
 
 MAX_QUESTIONS = 16
-"""Most requests of the server that await our answer at a time; a person is asked one by one."""
+"""The most requests of the server that wait for an answer. A person answers one after another."""
 
 MAX_LOG_LINE_BYTES = 16 * 1024
-"""Most bytes of a line of the server's stderr; a longer line is handed over in pieces."""
+"""The most bytes of a line of the server's stderr; a longer line comes in pieces."""
 
 log = logging.getLogger(__name__)
 
@@ -47,15 +47,15 @@ log = logging.getLogger(__name__)
 class ServerProcess:
     """An MCP server that runs as our child.
 
-    `on_unsolicited` is called with what the server sends unasked, and `on_log_line` with each line
-    of its stderr, if that is a pipe.
+    `on_unsolicited` takes each message that answers no request, `on_log_line` each line of the
+    server's stderr, if that is a pipe.
     """
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         assert process.stdin is not None
         assert process.stdout is not None
         self.framing = Framing.LINES
-        """How the next message is framed; what comes in may be framed either way."""
+        """The framing of our next message. A message of the server may have either framing."""
         self.on_unsolicited: Callable[[Message | SkippedInput], None] = lambda message: None
         self.on_log_line: Callable[[str], None] = lambda line: None
         self.answering: dict[str, Callable[[Mapping[str, Json]], Awaitable[Json]]] = {}
@@ -66,7 +66,7 @@ class ServerProcess:
         self._stdin = process.stdin
         self._request_numbers = count(1)
         self._waiting: dict[Id | None, asyncio.Future[Response]] = {}
-        """The responses that are awaited, by id."""
+        """The responses that requests wait for, by id."""
         self.ended = asyncio.create_task(self._read(process.stdout))
         """Done once the server's stdout has ended, and no answer can come any more."""
         self._readers = [self.ended]
@@ -194,7 +194,7 @@ class ServerProcess:
     def _awaited_id_in(self, body: bytes) -> Id | None:
         """Return the id in malformed JSON, if a request with this id is waiting.
 
-        Otherwise the request would wait for ever: it gets no other answer.
+        The request gets no other answer, and would wait for ever.
         """
         for id_ in self._waiting:
             if re.search(rb'"id"\s*:\s*%b\s*[,}]' % re.escape(json.dumps(id_).encode()), body):

@@ -1,6 +1,6 @@
 """The rooms of a bridge, as its client sees them: their status, who is there, what happens.
 
-A server that is no bridge lacks what is asked for here, and is left alone.
+A server that is no bridge lacks these tools. Then this module does nothing.
 """
 
 import asyncio
@@ -33,9 +33,9 @@ LOOK_SECONDS = 0.05
 
 
 async def settled_status(client: Client, seconds: float) -> dict[str, Any]:
-    """Return what xmppStatus says once every room was entered, or the reason why not is known.
+    """Ask xmppStatus until the bridge is in each room or says why it is not; return the result.
 
-    After `seconds`, return what it says then. It is empty if the server is no bridge.
+    After `seconds`, return the result as it is then. It is empty if the server is no bridge.
     """
     until = monotonic() + seconds
     while True:
@@ -46,7 +46,7 @@ async def settled_status(client: Client, seconds: float) -> dict[str, Any]:
 
 
 def rooms_in(status: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return what the result of xmppStatus says of each room, the default room first."""
+    """Return the part of each room in the result of xmppStatus, the default room first."""
     return objects(status, "rooms") or [status]
 
 
@@ -64,7 +64,7 @@ class RoomFollower:
     def __init__(self, client: Client, tell: Callable[[str], None]) -> None:
         """`tell` shows a line to the person."""
         self.is_following = False
-        """Whether what happens is shown; it is not if the server has no such resources."""
+        """Whether events are shown. They are not if the server has no such resources."""
         self._client = client
         self._tell = tell
         self._cursor: Json = None
@@ -124,10 +124,10 @@ class RoomFollower:
 
     async def _subscribe(self, uris: list[str]) -> None:
         await self._client.subscribe(uris)
-        self.take_update()  # what happened meanwhile
+        self.take_update()  # something may have happened before the subscription stood
 
     async def _tell_history(self) -> None:
-        """Show what the room sent of its history, all of it before anything else."""
+        """Show the history that the rooms sent, before anything else."""
         wanted = {"since": "oldest", "kinds": ["message"], **PAGE}
         page = await self._client.structured_content(HISTORY, wanted)
         history = [each for each in objects(page, "entries") if each.get("source") == "history"]

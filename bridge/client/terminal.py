@@ -1,9 +1,9 @@
 """A terminal: line editing, history, completion, and events above the prompt, by prompt_toolkit.
 
-Only this module, `completion` and `history` load prompt_toolkit. What is typed in answer to
-a question lasts as long as the client runs, and is written to no file. On a terminal that cannot
-move its cursor (`TERM=dumb`, as in editors), prompt_toolkit offers no editing: it shows what is
-typed, and we write the prompt again after each line of ours.
+Only this module, `completion` and `history` load prompt_toolkit. No file keeps what is typed in
+answer to a question. On a terminal that cannot move its cursor (`TERM=dumb`, as in editors),
+prompt_toolkit offers no editing: it shows what is typed, and we write the prompt again after each
+line of ours.
 """
 
 import os
@@ -34,7 +34,7 @@ PROMPT = "echo> "
 CHAT_PROMPT = "say> "
 
 LEAVING = "Ctrl-D leaves, and so does exit."
-"""Shown after Ctrl-C at an empty prompt."""
+"""The answer to Ctrl-C at an empty prompt."""
 
 
 class Terminal:
@@ -65,14 +65,14 @@ class Terminal:
             self._commands = _session(completer, history, self._keys())
             self._arguments = _session()
         self._has_inserted = False
-        """Whether a line was inserted by Alt-Enter in what is being typed."""
+        """Whether the person has pressed Alt-Enter in the command that is being typed."""
         self._prompt = ""
         """The prompt in front of the line that is being typed."""
 
     async def line(self) -> str:
-        """Prompt, and return what was typed or pasted: perhaps several lines.
+        """Prompt, and return what was typed or pasted, which may have several lines.
 
-        If lines were inserted by Alt-Enter, all of them are one command.
+        If the person pressed Alt-Enter, all lines are one command.
         """
         self._has_inserted = False
         try:
@@ -84,7 +84,7 @@ class Terminal:
             raise
 
     async def ask(self, parameter: Parameter) -> dict[str, Json]:
-        """Ask for an argument until it is valid, or left out; return it by its name."""
+        """Ask until the argument is valid or left out; return it by its name."""
         if parameter.description:
             self.tell(f"  {formatting.first_line(parameter.description)}")
         values = [one_line(value) for value in possible_values(parameter, self._catalogue)]
@@ -103,7 +103,7 @@ class Terminal:
                 self.tell(f"  {name} is required; Ctrl-C gives it up")
 
     def show(self, answer: Answer) -> None:
-        """Write the answer: for a person, or as JSON if that was asked for."""
+        """Write the answer for a person, or as JSON if `--json` was given."""
         self._write(self._format(answer))
 
     def tell(self, text: str) -> None:
