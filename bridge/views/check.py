@@ -51,7 +51,7 @@ def spread(reports: Sequence[Report], display: Display) -> list[str]:
 
 
 def several_outcome(reports: Sequence[Report], times: int, display: Display) -> list[str]:
-    """Return the last lines of several runs; `times` were asked for."""
+    """Return the last lines of several runs; the user asked for `times` runs."""
     text = f"{sum(report.ok for report in reports)} of {len(reports)} passed."
     if len(reports) < times:
         text += f" {times} were asked for, but to try this again would do harm."
@@ -61,7 +61,7 @@ def several_outcome(reports: Sequence[Report], times: int, display: Display) -> 
 
 
 def _middle_and_worst(stages: Sequence[CheckStage]) -> tuple[float, float]:
-    """Return the median and the worst of the milliseconds of a stage."""
+    """Return the median and the worst time of a stage, in milliseconds."""
     times = [stage.ms for stage in stages]
     return median(times), max(times)
 
@@ -72,8 +72,8 @@ async def check(
     """Check as often as asked for, write the outcome to stdout, and return the service's level.
 
     `first` is the stage before the connection's: reading the settings. `parsed` has the options of
-    the command line. If stdout cannot be written, the level is `UNKNOWN`. When nobody reads stdout
-    any more, no further run is begun.
+    the command line. If stdout cannot be written, the level is `UNKNOWN`, and no further run
+    begins.
     """
     settings, send, form, times = configuration.settings, parsed.send, parsed.format, parsed.repeat
     assert settings is not None
@@ -111,7 +111,7 @@ async def check(
     if lines:
         screen.put(lines)
     if reasons and level is Level.CRITICAL and form in {"json", "prometheus"}:
-        # The exit code says that something failed, though all stages may have passed: say why.
+        # The exit code says that something failed, and the stages may all have passed. Say why.
         complain("\n".join(f"xmpp-bridge: {reason}" for reason in reasons))
     return Level.UNKNOWN if complain_of(screen.error) else level
 

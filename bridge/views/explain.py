@@ -19,7 +19,7 @@ COLOURS = {Severity.ERROR: Display.red, Severity.WARNING: Display.bold, Severity
 
 
 def lines_of(streams: Iterable[Examined], display: Display, *, everything: bool) -> list[str]:
-    """Return the lines for a person, without the verdict; `everything` shows notes, too."""
+    """Return the lines for a person, without the verdict; with `everything`, notes too."""
     lines = []
     for examined in streams:
         findings = [each for each in examined.findings() if everything or not _is_note(each)]
@@ -38,9 +38,9 @@ def lines_of(streams: Iterable[Examined], display: Display, *, everything: bool)
 
 
 def as_json(streams: Iterable[Examined], verdict_: str, holes: int) -> Iterator[str]:
-    """Yield the pieces of one line of ASCII with everything; what says nothing is absent.
+    """Yield the pieces of one line of ASCII with everything, without empty values.
 
-    Each stream is a piece: as values, and in one text, a thousand take much more memory.
+    Each stream is a piece of its own. A thousand streams in one text would take much more memory.
     """
     result = {"verdict": verdict_} | ({"holes": holes} if holes else {})
     yield json.dumps(visible_within(result))[:-1] + ', "streams": ['

@@ -31,8 +31,8 @@ NEWEST = 10
 
 
 ORDER_SECONDS = 1.0
-"""The seconds by which events in the store may be out of order: each of several bridges writes what
-it saw a quarter of a second later."""
+"""The seconds by which events in the store may be out of order. Several bridges write there, each a
+quarter of a second after it saw an event."""
 
 
 @dataclass(eq=False)
@@ -57,16 +57,16 @@ class Log:
     oldest: float = inf
     """When the records begin, in seconds since the epoch; infinite if there are none."""
     clock: Callable[[], float] = time
-    """Returns the time, in seconds since the epoch."""
+    """Returns the present time, in seconds since the epoch."""
 
     def __post_init__(self) -> None:
         self._waiting: list[tuple[float, int, int, Recorded, Walk]] = []
         """The rows that are not written yet, as a heap: the earliest first."""
         self._reading = count()
         self._away = ""
-        """What was said last about a database that is away."""
+        """The last warning about a database that cannot be reached."""
         self._unheard: dict[str, str] = {}
-        """The ids of sent messages without a copy of the room's so far, with their senders."""
+        """The ids of sent messages that the room has not sent back so far, with their senders."""
         unheard = self._unheard if self.filters or not self.as_json else None
         filters = self.filters or [EventFilter()]
         self.filters = [replace(filter_, unheard=unheard) for filter_ in filters]
@@ -104,7 +104,7 @@ class Log:
                 return since
 
     async def follow(self, cursor: str, pause_ms: int) -> None:
-        """Show what is recorded after the cursor, until nobody reads any more."""
+        """Show what is recorded after the cursor, until the reader of stdout has left."""
         stdout = select.poll()
         stdout.register(1, 0)  # `poll` reports that a reader such as `head` has left
         while not await asyncio.to_thread(stdout.poll, pause_ms):
@@ -127,9 +127,9 @@ class Log:
         return any(filter_.matches(event) for filter_ in self.filters)
 
     def _write_before(self, end: float, now: float) -> None:
-        """Write the waiting events up to the time `end`, or up to one that is young at `now`."""
+        """Write the waiting events before `end`; stop at an event that is young at `now`."""
         while self._waiting and self._waiting[0][0] < end:
-            # Times further ahead are those of a clock that was put back later.
+            # A time further ahead comes from a clock that was put back since.
             if abs(now - self._waiting[0][0]) < ORDER_SECONDS:
                 return
             *_, row, walk = heappop(self._waiting)

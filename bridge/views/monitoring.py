@@ -1,9 +1,9 @@
 """The check as a probe: limits, a monitoring plugin's line, and Prometheus' text format. Pure.
 
-The line, its performance data and its exit codes are those of the Monitoring Plugins development
-guidelines. A format is dispatched in `bridge.views.check`, twice (`check`, `show_unconfigured`),
-and is a choice of `--format` in `bridge.arguments`.
-https://prometheus.io/docs/instrumenting/exposition_formats has the text format.
+The Monitoring Plugins development guidelines define the line, its performance data and the exit
+codes. https://prometheus.io/docs/instrumenting/exposition_formats defines the text format. `check`
+and `show_unconfigured` of `bridge.views.check` choose among the formats that `bridge.arguments`
+lists.
 """
 
 import json
@@ -19,7 +19,7 @@ from bridge.text import one_line
 from bridge.xmpp.checks.report import Report, by_stage
 
 MAX_LINE_BYTES = 800
-"""Most bytes of a plugin's text: NRPE passes on 1,024 bytes, performance data included."""
+"""The most bytes of a plugin's text: NRPE passes on 1,024 bytes, performance data included."""
 
 _SPECIAL = re.compile("[|<>]")
 """What ends the text of a plugin's line, and what web interfaces take for HTML."""
@@ -45,12 +45,12 @@ class Limits:
     def judge(self, reports: Sequence[Report], now: datetime) -> tuple[Level, list[str]]:
         """Return the level after these runs, and a sentence for each limit that they exceed.
 
-        A room that only the check made is a warning too, of which the diagnosis tells.
+        A room that only the check made is a warning too. The diagnosis names it.
         """
         reasons: list[str] = []
         level = Level.WARNING if any(report.created for report in reports) else Level.OK
         days = days_left(reports, now)
-        # That a certificate was refused because it has expired is in the diagnosis.
+        # If the server's certificate was refused because it has expired, the diagnosis says so.
         refused = reports[-1].condition == "certificate-verify-failed" and (days or 0) < 0
         if days is not None and days < self.cert_days and not refused:
             level = Level.WARNING
@@ -68,7 +68,7 @@ class Limits:
 
 
 def days_left(reports: Sequence[Report], now: datetime) -> float | None:
-    """Return the days that the server's certificate is still valid; None where none was seen."""
+    """Return for how many days the server's certificate is valid; None if no check saw it."""
     seen = [expires for report in reports if (expires := report.certificate_expires) is not None]
     return (seen[-1] - now).total_seconds() / 86_400 if seen else None
 

@@ -1,7 +1,7 @@
 """Writes the live output of a command in a thread, so that the event loop never waits.
 
-Otherwise a pager that waits for a key, or a stopped terminal would block the loop, and with it
-Ctrl-C and the answers that keep us in the room.
+A pager that waits for a key, or a stopped terminal, would block the loop. Then Ctrl-C would have no
+effect, and the server would get no answers, without which we do not stay in the room.
 """
 
 import asyncio
@@ -20,16 +20,16 @@ from bridge.logs import complain, write_out
 from bridge.views.screen import Display, has_colour
 
 MAX_WAITING_BYTES = 16_000_000
-"""Most bytes that wait for a reader; a text that would exceed them is dropped, and counted."""
+"""The most bytes that wait for a reader; a text beyond them is dropped, and counted."""
 
 CLOSING_SECONDS = 1.0
 """How long `close` waits for a reader to take the last texts."""
 
 READER_GONE = frozenset({errno.EPIPE, errno.EIO, errno.ECONNRESET})
-"""The errors of writing after the reader has left, which is no failure."""
+"""The errors of writing to a reader that has left. That it has left is no failure."""
 
 USUAL_COLUMNS = 80
-"""The width that is assumed for a terminal whose width is unknown."""
+"""The width of a terminal that does not tell its width."""
 
 
 def display_of(stream: TextIO) -> Display:
@@ -51,9 +51,9 @@ def show(lines: Sequence[str]) -> bool:
 
 
 def complain_of(error: OSError | None) -> bool:
-    """Write to stderr why stdout cannot be written; return False if it is no failure.
+    """Write to stderr why stdout cannot be written; return False if that is no failure.
 
-    It is none that the reader has left.
+    It is no failure if the reader has left.
     """
     if error is None or error.errno in READER_GONE:
         return False

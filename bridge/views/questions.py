@@ -1,8 +1,8 @@
 """Asks a person at the terminal, one line an answer.
 
 Words of strangers stand above a question, in lines that are broken here, and never within it.
-Ctrl-C raises `KeyboardInterrupt`, Ctrl-D `EOFError`, and what the terminal's encoding does not know
-`UnicodeError`.
+Ctrl-C raises `KeyboardInterrupt`, and Ctrl-D `EOFError`. A character that the terminal's encoding
+lacks raises `UnicodeError`.
 """
 
 import signal
@@ -19,7 +19,7 @@ with suppress(ImportError):  # some builds of Python lack it
     import readline  # noqa: F401 - it makes `input` edit lines, and write the prompt to stdout
 
 LOOK_SECONDS = 0.2
-"""How long a signal may wait that comes between the showing of a question and its reading."""
+"""How long a signal waits if it comes after a question is shown and before its answer is read."""
 
 
 def is_possible() -> bool:
@@ -53,8 +53,8 @@ def agrees(question: str, *, default: bool) -> bool:
 def _signals_seen() -> Iterator[None]:
     """Interrupt the reading of a line often enough for a handler of a signal to run.
 
-    Python runs a handler when a signal interrupts the reading. One that came just before waits for
-    a key otherwise.
+    Python runs the handler of a signal that interrupts the reading. The handler of a signal that
+    came just before would wait for a key.
     """
     former = signal.signal(signal.SIGALRM, lambda *_: None)
     signal.setitimer(signal.ITIMER_REAL, LOOK_SECONDS, LOOK_SECONDS)

@@ -24,7 +24,7 @@ MARK_WIDTH = len("FAILED")
 """Columns for the outcome of a stage or of a finding."""
 
 MAX_MS = 1e9
-"""Milliseconds beyond which a server that is no bridge means something else by `ms`."""
+"""A greater `ms` is no time: the server is no bridge, and means something else by the name."""
 
 INDENT = " " * 2
 """What stands before an answer, and before an object in a list."""
@@ -33,10 +33,10 @@ BESIDE_ENTRIES = ("more", "next", "gap", "oldest", "phase", "outBecause", "seen"
 """The fields of a page that are shown under its entries; the others are the same on every page."""
 
 ENTRY_FIELDS = frozenset({"kind", "xml"})
-"""The fields of which an entry of a page has one: it is an event, or a stanza."""
+"""Each entry of a page has one of these fields: an event has `kind`, a stanza has `xml`."""
 
 ARROWS = {"in": "<--", "out": "-->"}
-"""What stands before a stanza that came, and before one that was sent."""
+"""What stands before a stanza, by the direction in which it went."""
 
 ROOM_FIELDS = ("to", "room")
 """The fields of a result with its room, which come first."""
@@ -84,9 +84,9 @@ def stage(stage: Object, former: Object, display: Display) -> list[str]:
 
 
 def heading(room: Json, former: Json, display: Display) -> list[str]:
-    """Return the room of a stage; nothing if it has none, or the `former` stage has the same one.
+    """Return the room of a stage; nothing if it has none, or if the `former` stage has the same.
 
-    A stage has no room if it belongs to none, or if there is only one.
+    The stages of the connection have no room, and no stage has one if there is only one room.
     """
     if room in (None, former):
         return []
@@ -246,7 +246,7 @@ def _words(value: Json, *, inner: bool = False) -> str:
 def _paragraphs(
     texts: Sequence[Json], display: Display, paint: Callable[[str], str] = str
 ) -> list[str]:
-    """Return each text that says something once, from the left edge on."""
+    """Return the texts that are not empty, each once, from the left edge on."""
     said = dict.fromkeys(_text(text) for text in texts if text)
     return [paint(line) for text in said for line in display.paragraph(text)]
 

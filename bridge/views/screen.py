@@ -1,7 +1,7 @@
 """Text on a terminal: its width, line breaks and colours. Pure.
 
-If a terminal breaks a long line, the rest begins at the left edge, where a stranger's words would
-pass for a line of ours. So we break lines ourselves. If terminals differ in the width of a
+If a terminal breaks a long line, the rest begins at the left edge. There a stranger's words would
+pass for a line of ours, so we break lines ourselves. If terminals differ in the width of a
 character, the greater width counts.
 """
 
@@ -20,7 +20,7 @@ EMOJI_STYLE = "\ufe0f"
 """The variation selector that makes a narrow symbol a wide emoji."""
 
 MIN_FIRST_COLUMNS = 20
-"""Least columns for the first line of a text; with fewer, the text begins on the next line."""
+"""If the first line of a text has fewer columns, the text begins on the next line."""
 
 NICKNAME_COLOURS = (32, 33, 34, 35, 36, 92, 94, 95, 96)
 """ANSI colours that can be read on dark and on light; the two reds are kept for failures."""
@@ -85,8 +85,8 @@ class Display:
     def hanging(self, head: str, used: int, text: str, indent: int) -> list[str]:
         """Return `text` after a `head` that takes `used` columns, its further lines indented.
 
-        Without a terminal only the line breaks in `text` count. On a narrow one the layout is lost,
-        but nobody can forge a line.
+        Without a terminal, `text` breaks only at its own line breaks. A narrow terminal loses the
+        layout, but a stranger's text still forges no line.
         """
         columns = self.columns()
         if columns is None:
@@ -118,7 +118,7 @@ class Display:
     """Return a text in the colour of success."""
 
     def mark(self, *, ok: bool | None) -> str:
-        """Return in one width whether something went well; None means that nobody knows."""
+        """Return in one width whether something went well; None means that it is not known."""
         return {True: self.green("ok    "), False: self.red("FAILED"), None: "?     "}[ok]
 
     def nickname(self, nickname: str, text: str) -> str:

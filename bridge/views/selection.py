@@ -12,9 +12,9 @@ IN_ROOMS = frozenset(KINDS) - {"connection"}
 
 @dataclass(frozen=True)
 class Selection:
-    """Picks the events of some rooms that one of its filters matches.
+    """Picks events of some rooms: an event that any of its filters matches.
 
-    By default that is every event of every room, except messages without text, such as a chat
+    By default it picks every event of every room, except messages without text, such as a chat
     state.
     """
 
@@ -24,6 +24,6 @@ class Selection:
     filters: tuple[EventFilter, ...] = (EventFilter(IN_ROOMS, silent=False),)
 
     def picks(self, record: Record) -> bool:
-        """Whether the selection has `record`."""
+        """Whether the selection picks `record`."""
         in_room = not self.rooms or record.room in self.rooms
         return in_room and any(each.matches(record.event) for each in self.filters)

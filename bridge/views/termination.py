@@ -16,7 +16,7 @@ def call_on_termination(action: Callable[[int], object]) -> None:
 
 
 async def until_terminated(work: Awaitable[int]) -> int:
-    """Return the exit code of `work`; if a signal cancels it, that of shells."""
+    """Return the exit code of `work`; if a signal cancels it, the code that shells have for it."""
     task = asyncio.current_task()
     assert task is not None
     call_on_termination(task.cancel)  # the message of the cancellation is the signal's number
@@ -46,7 +46,7 @@ async def run_until_signal(
 ) -> bool:
     """Run `participant` until a signal comes, it ends by itself, or `ended` is set.
 
-    Then it leaves its rooms. Return whether `seconds` went by before any of that.
+    Then it leaves its rooms. Return whether it ran for all the `seconds`.
     """
     asyncio.get_running_loop().add_signal_handler(signal.SIGINT, ended.set)
     call_on_termination(lambda number: ended.set())

@@ -34,7 +34,7 @@ NICKNAME_LIMIT = 40
 """Columns after which a nickname is cut; a room may allow a thousand characters."""
 
 NOTES_LIMIT = 100
-"""Most characters of the notes on a message, such as ids and times: strangers choose them too."""
+"""The most characters of the notes on a message, such as ids and times: strangers choose them."""
 
 EVENT_INDENT = len("12:34:56") + 2
 """Columns by which the further lines of an event are indented."""
@@ -55,7 +55,7 @@ MINOR = (
 """The events that are dim: they matter less than what is said."""
 
 PRESENT = "--- here the present begins"
-"""Stands between what a room sent because we came, and what happens while we are there."""
+"""Stands between what a room sent when we came, and what happens while we are there."""
 
 ABOUT_US = events.ConnectionChanged | events.Connected | events.Joined
 """The events of our own connection, which go to stderr."""
@@ -66,32 +66,34 @@ class RoomView:
     """Writes events and stanzas as lines for a terminal, or for a pipe.
 
     A message begins with its speaker between `<` and `>`, and nothing else does. No text of a
-    stranger begins at the left edge. A pipe gets one line for each event, with the date, with the
-    name of the room if there are several, and with long messages cut like other texts. On a
-    terminal, an event of another day or room than the event before has a line with the date or the
-    room above it.
+    stranger begins at the left edge.
+
+    - A pipe gets one line for each event. It has the date, and the room if there are several. A
+      long message is cut, as other texts are.
+    - A terminal gets a line with the date or the room above an event if the event before was of
+      another day or room.
     """
 
     display: Display
     names_rooms: bool = False
-    """Whether to say which room an event is of."""
+    """Whether to name the room of an event."""
     looks_back: bool = False
-    """Whether past events are shown. Then the date of the first event is written too. A message
-    that was sent is shown, since it is only given if the room did not send it back."""
+    """Whether the events are of the past. Then the first event has its date too, and the view shows
+    a sent message: it is given such a message only if the room did not send it back."""
     _day: str = ""
     _room: str = ""
 
     def event(self, record: Record, by: str = "") -> str:
-        """Return the lines of one event; `by` is who alone observed it, if it was not everybody.
+        """Return the lines of one event; `by` names the observer if not everybody saw the event.
 
-        They are empty for `MessageSent`, unless the view looks back: its reflection is shown.
+        A `MessageSent` has no lines unless the view looks back: its reflection has them.
         """
         event, at = record.event, record.at
         if isinstance(event, events.MessageSent) and not self.looks_back:
             return ""
         match event:
             case events.MessageReceived(source=Source.HISTORY) if not self.looks_back:
-                # It was said then; when the room told us says nothing.
+                # The time at which it was said counts, not when the room sent it to us.
                 if said := seconds_of(event.delayed_from):
                     event, at = replace(event, delayed_from=None), said
         head, above = self._head(at)
@@ -120,7 +122,7 @@ class RoomView:
         return "\n".join([*above, head + first, *rest])
 
     def _head(self, at: float) -> tuple[str, list[str]]:
-        """Return what begins the line of an event, and the lines above it, with the date."""
+        """Return the beginning of an event's line, and the lines with the date above it."""
         if self.display.columns() is None:
             return f"{iso(at)}  ", []
         return f"{self.display.dim(f'{self._moment(at):%H:%M:%S}')}  ", self._new_day(at)
@@ -174,15 +176,15 @@ class RoomView:
 class News:
     """Distinguishes news from what a room sends to everybody who enters it.
 
-    It sends its occupants, its history, and its subject. When we come back to a room, its history
-    is news, since it happened while we were away.
+    A room sends its occupants, its history, and its subject. When we come back to a room, its
+    history is news: it happened while we were away.
     """
 
     def __init__(self) -> None:
         self._entered: set[str] = set()
         """Rooms that we have entered."""
         self._known: set[str] = set()
-        """Rooms that we have entered before, and come back to."""
+        """Rooms that we enter again."""
         self._open: set[str] = set()
         """Rooms that may still send what they send to everybody who enters."""
 
@@ -241,8 +243,8 @@ async def watch(
     """Write what happens in the room to stdout, and our connection's events to stderr.
 
     A `selection` picks the news that is written. Ctrl-C, a closed stdout, `--timeout` and the event
-    of `--first` end it. Return False if stdout cannot be written, if to try again would do harm, or
-    if `--timeout` or `--first` was given and nothing was shown.
+    of `--first` end it. Return False if stdout cannot be written, if a room refuses us for good, or
+    if nothing was shown under `--timeout` or `--first`.
     """
     as_json, first, seconds = parsed.json, parsed.first, parsed.timeout
     # We join under another nickname, since a bridge may be in the room already.
