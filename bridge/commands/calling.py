@@ -36,7 +36,7 @@ TERMINAL = "/dev/tty"
 """The controlling terminal, whatever stdin and stdout are."""
 
 ENOUGH = 1_024
-"""Bytes of an answer that are read; a longer one is no consent."""
+"""The most bytes of an answer that are read: a yes has fewer."""
 
 Call: TypeAlias = Callable[
     [argparse.Namespace, RoomLink, Configuration], Awaitable[tuple[dict[str, Any], int]]
@@ -49,9 +49,9 @@ def run_call(
 ) -> int:
     """Run `call` in the room of `--room`, or the default room, and show its result.
 
-    `says` is what the command is to say in the room, if anything. If a tool fails, its error is
-    shown. A signal ends the call, and the stay in the room. Without `must_show`, a stdout that is
-    full or closed changes neither what is done nor the exit code.
+    `says` is the text that `call` says in the room, if any. If a tool fails, its error is shown. A
+    signal ends the call, and then we leave the room. Without `must_show`, a full or closed stdout
+    has no effect on the call and the exit code.
     """
 
     async def run(parsed: argparse.Namespace, read: ReadSettings) -> int:
@@ -89,7 +89,7 @@ def run_call(
 
 
 def _command_of(step: Mapping[str, Any], parsed: argparse.Namespace) -> str:
-    """Return the command that does what the call of a tool does, as a shell takes it."""
+    """Return the command that does the same as the call of a tool, for a shell."""
     given = step["arguments"]
     who = [given[name] for name in ("nickname", "from") if name in given]
     if any(name.startswith("-") for name in who):
@@ -110,7 +110,7 @@ def _command_of(step: Mapping[str, Any], parsed: argparse.Namespace) -> str:
 async def say(
     parsed: argparse.Namespace, link: RoomLink, configuration: Configuration, text: str, sender: str
 ) -> dict[str, Any]:
-    """Say `text` as xmppSend does, within the rate and with the consent that the settings want.
+    """Say `text` as xmppSend does, within the rate of the settings and with the consent they want.
 
     With `--await`, only answers of `sender` count, if it is not empty. Raises `ToolError`.
     """
@@ -130,7 +130,7 @@ def _alone(settings: Settings, parsed: argparse.Namespace) -> Settings:
     room = settings.room if parsed.room is None else room_of(parsed.room, settings.rooms)
     return settings._replace(
         rooms=(room,),
-        room_password=settings.password_of(room),  # not that of the default room
+        room_password=settings.password_of(room),  # only the default room has one
         nickname=f"{settings.nickname}-{parsed.command}",  # a bridge may be in the room already
     )
 
@@ -152,12 +152,12 @@ async def _in_room(configuration: Configuration, settings: Settings) -> AsyncIte
 async def _ask(
     set_in: str, questions: Mapping[str, Question], seconds: float
 ) -> Mapping[str, Object]:
-    """Ask the person at the terminal for consent, which BRIDGE_CONFIRM_SEND in `set_in` wants."""
+    """Ask the person at the terminal for consent, as BRIDGE_CONFIRM_SEND in `set_in` demands."""
     ((name, question),) = questions.items()
     loop, typed = asyncio.get_running_loop(), asyncio.Event()
     try:
         with open(TERMINAL, "r+b", buffering=0) as terminal:  # noqa: ASYNC230, PTH123 - no file
-            termios.tcflush(terminal, termios.TCIFLUSH)  # what was typed before is no answer
+            termios.tcflush(terminal, termios.TCIFLUSH)  # a key pressed before is no answer
             terminal.write(f"{question.params['message']} [y/N] ".encode())
             loop.add_reader(terminal, typed.set)
             try:

@@ -29,7 +29,7 @@ async def _check(parsed: argparse.Namespace, read: ReadSettings) -> int:
     first = settings_stage(configuration, time.perf_counter() - started)
     plugin = parsed.format == "nagios"
     if configuration.settings is None:
-        if not plugin:  # the plugin's line has the problems
+        if not plugin:  # a plugin writes the problems into its line
             complain_of(configuration)
         show_unconfigured(configuration, first, parsed.format)
         return UNKNOWN if plugin else USAGE

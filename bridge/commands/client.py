@@ -17,7 +17,7 @@ def run(parsed: argparse.Namespace) -> int:
     if not can_print():
         return FAILURE
     command = parsed.server or _own_command(parsed)
-    configuration = read(parsed, {})  # for the model and the log; the server reads them itself
+    configuration = read(parsed, {})  # for the client's log and history
     return asyncio.run(
         run_client(
             command,

@@ -12,7 +12,7 @@ from bridge.logs import complain, write_out
 from bridge.xmpp.model.events import KINDS
 
 NAMES = ("xmpp-bridge", "xmpp-debug-bridge")
-"""The names of the command, which does the same under both."""
+"""The two names of the command."""
 
 
 def run(parsed: argparse.Namespace) -> int:
@@ -30,12 +30,12 @@ def run(parsed: argparse.Namespace) -> int:
 
 
 def complete(parser: argparse.ArgumentParser) -> None:
-    """Answer the shell, which put the line into the environment, and end the process."""
+    """Answer the shell, which has put the line into the environment, and end the process."""
     from argcomplete import autocomplete
     from argcomplete.completers import BaseCompleter, FilesCompleter
 
     class Values(BaseCompleter):
-        """Knows what may follow an argument that has no fixed choices: files, unless it is said."""
+        """Completes arguments without fixed choices: rooms, kinds of events, otherwise files."""
 
         def __call__(
             self,

@@ -1,4 +1,4 @@
-"""Reads the settings for a command, or those of a sandbox, and says what is wrong with them."""
+"""Reads the settings for a command, from files or a sandbox, and reports mistakes in them."""
 
 import argparse
 import asyncio
@@ -22,19 +22,19 @@ PACKAGE_ROOT = Path(__file__).resolve().parent.parent.parent
 """The folder that holds `bridge/`."""
 
 SERVER_PREFIXES = ("XMPP_", "MUC_", "NODE_", "TIA_")
-"""The beginnings of the names of settings that lead to a server. A sandbox replaces all of them."""
+"""The prefixes of the settings that lead to a server. A sandbox replaces all of these settings."""
 
 ReadSettings: TypeAlias = Callable[..., Configuration]
 """Reads the settings again with each call. Its optional argument is `at_start` of `load`."""
 
 Command: TypeAlias = Callable[[argparse.Namespace, ReadSettings], Awaitable[int]]
-"""Does what the command line asks for, and returns the exit code."""
+"""Runs the command of the command line, and returns the exit code."""
 
 
 def run_with_settings(parsed: argparse.Namespace, command: Command) -> int:
-    """Run `command`, with a sandbox if that is asked for, and return the exit code.
+    """Run `command`, beside a sandbox if `--sandbox` is given, and return the exit code.
 
-    Mistakes of the user end it with `USAGE`. Once it has returned, signals are ignored.
+    The exit code is `USAGE` if the user made a mistake. After the command, signals are ignored.
     """
 
     async def run() -> int:
@@ -57,7 +57,7 @@ def run_with_settings(parsed: argparse.Namespace, command: Command) -> int:
 def read(
     parsed: argparse.Namespace, sandbox: dict[str, str], at_start: Configuration | None = None
 ) -> Configuration:
-    """Read the settings; those of a `sandbox` take the place of all that lead to a server."""
+    """Read the settings; a `sandbox` replaces all settings that lead to a server."""
     environ = dict(os.environ)
     if sandbox:
         environ = {k: v for k, v in environ.items() if not k.startswith(SERVER_PREFIXES)} | sandbox
@@ -80,9 +80,9 @@ def current_directory() -> Path:
 
 
 def usable(read: ReadSettings, *needed: str) -> tuple[Configuration, Settings]:
-    """Return the settings, and those of the participant, after saying what is wrong with them.
+    """Report what is wrong with the settings; return all settings, and the participant's.
 
-    Raises `UsageError` if they lead to no room, or if one of the `needed` variables is wrong.
+    Raises `UsageError` if they lead to no room, or if a `needed` variable is wrong.
     """
     configuration = read()
     complain_of(configuration)
@@ -101,7 +101,7 @@ def require_trust(configuration: Configuration, what: str) -> None:
 
 
 def advice_on(configuration: Configuration) -> list[str]:
-    """Return what to do if no settings file was found."""
+    """Return advice if no settings file was found; otherwise nothing."""
     is_missing = configuration.env_file is None and not configuration.rejected("--env-file")
     if configuration.settings is not None or not is_missing:
         return []
@@ -110,7 +110,10 @@ def advice_on(configuration: Configuration) -> list[str]:
 
 
 def complain_of(configuration: Configuration) -> None:
-    """Write what is wrong with the settings to stderr; if unusable, also where they were sought."""
+    """Report on stderr what is wrong with the settings.
+
+    If they cannot be used, name the places where they were looked for, too.
+    """
     lines = [f"WARNING: {warning}" for warning in configuration.warnings]
     lines += [f"xmpp-bridge: {problem}" for problem in configuration.problems]
     if configuration.settings is None:

@@ -1,4 +1,4 @@
-"""`xmpp-bridge diagnose`: finds out why somebody in a room does not do what is expected of them."""
+"""`xmpp-bridge diagnose`: finds out why a bot, or anybody else in a room, does not answer."""
 
 import argparse
 import asyncio
@@ -19,7 +19,7 @@ CODES = {"well": SUCCESS, "cause": FAILURE, "unknown": UNDECIDED}
 
 
 def run(parsed: argparse.Namespace) -> int:
-    """Look once, and with `--say` say something before."""
+    """Say the text of `--say`, if there is one, and then look once."""
     if parsed.log and not parsed.nickname:
         complain("xmpp-bridge: --log goes with NICKNAME, whose log it is")
         return USAGE

@@ -27,7 +27,7 @@ class UsageError(Exception):
 
 
 def raise_on_interrupt() -> None:
-    """Have Ctrl-C raise `KeyboardInterrupt` from here on, where it had ended the process."""
+    """Have Ctrl-C raise `KeyboardInterrupt` from here on. Before, it ended the process."""
     if callable(signal.getsignal(signal.SIGINT)):
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -58,6 +58,6 @@ def ignore_further_signals(remove_handler: Callable[[int], object] | None = None
                     remove_handler(number)
                 signal.signal(number, signal.SIG_IGN)
         except KeyboardInterrupt:
-            # The mask is this thread's only: another one got a signal between the two calls.
+            # The mask is of this thread alone. Another thread got a signal between the two calls.
             continue
         return

@@ -28,7 +28,7 @@ UNDIRECTED = (
     "The log has lines without a mark of direction: who sent these stanzas is known from the "
     "stanzas alone, and the others are not read."
 )
-"""What the verdict says if it may rest on such lines."""
+"""The end of a verdict that may rest on such lines."""
 
 UNREAD = "in part, or without a direction: write RECV: or SENT: before a bare one"
 """What may keep a stanza from being read."""
@@ -96,7 +96,7 @@ def _read(name: str, capture: Capture) -> LogReader:
     """Read a log; return its reader."""
     try:
         if name == STDIN:
-            # Python reads it by way of a `BufferedReader`, unless told otherwise.
+            # Its type does not say so, but stdin is read by a `BufferedReader`.
             return read_log(cast("BufferedReader", sys.stdin.buffer), "stdin", capture)
         with Path(name).open("rb") as file:
             return read_log(file, name, capture)
@@ -107,7 +107,7 @@ def _read(name: str, capture: Capture) -> LogReader:
 def read_log(file: BufferedReader, name: str, capture: Capture) -> LogReader:
     """Read a log into `capture`; return its reader.
 
-    Raises `UsageError` for what is told apart as no log.
+    Raises `UsageError` for a file that is known to be no log.
     """
     reader, begin = LogReader(name), file.peek()
     for mark, what in NO_LOGS.items():
@@ -124,7 +124,7 @@ def read_log(file: BufferedReader, name: str, capture: Capture) -> LogReader:
 
 
 def _lines(file: BufferedReader) -> Iterator[bytes]:
-    """Yield the lines of a file; of one that is too long its beginning, which shows that it is."""
+    """Yield the lines of a file; of a line that is too long, only the beginning."""
     if file.peek().startswith((BOM_UTF16_LE, BOM_UTF16_BE)):  # PowerShell's `>` writes that
         text = TextIOWrapper(file, "utf-16", errors="replace", newline="\n")
         while characters := text.readline(MAX_LINE_BYTES):
@@ -156,7 +156,7 @@ def _picked(streams: list[Examined], account: str | None, nickname: str | None) 
 
 
 def _names(streams: list[Examined], account: str | None) -> list[str]:
-    """Return what could have been asked for: nicknames of the account's streams, or accounts."""
+    """Return the names that the log has: nicknames of the account's streams, or accounts."""
     names = {lower_bare(each.stream.client.account) for each in streams}
     if of_account := _picked(streams, account, None):
         names = {room.nickname for each in of_account for room in each.stream.rooms.by_jid.values()}

@@ -11,7 +11,7 @@ from bridge.xmpp.model.filter import EventFilter, Pattern, PatternError
 
 
 def selection_of(parsed: argparse.Namespace, rooms: Sequence[str]) -> Selection | None:
-    """Return the selection that the command line asks for; None if it has no filters.
+    """Return the selection of the command line's filters; None if it has no filters.
 
     Raises `UsageError`, for example if a room is not one of `rooms`, the configured ones.
     """

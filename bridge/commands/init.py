@@ -1,6 +1,6 @@
 """`xmpp-bridge init`: asks for account, server and room, and writes the settings file.
 
-Each answer is tried out before the next question. Nothing is written before all are given.
+Each answer is tried out before the next question. The file is written after the last answer.
 """
 
 import argparse
@@ -42,19 +42,19 @@ Read: TypeAlias = Callable[[str], str]
 """Turns what is typed into the value of a variable."""
 
 ASKED = tuple(row.name for row in TABLE if row.participant)
-"""The variables that may be changed: those that decide whether the room can be joined."""
+"""The variables that `init` may change: they decide whether the room can be joined."""
 
 UNKNOWN = {"XMPP_PASSWORD": "-", "MUC_ROOM": "room@conference.invalid"}
-"""Values that stand for the answers not given yet, since these variables have to be set."""
+"""Values of variables that must be set, until the person has answered."""
 
 FROM_DNS = "-"
-"""What is typed for the server that DNS names; its variable is not set then."""
+"""The answer that stands for the server that DNS names. Then XMPP_SERVICE is not set."""
 
 MAX_ROOMS = 30
-"""Most rooms that are listed: they fit on a terminal. Any other can be named."""
+"""The most rooms in the list: so many fit on a terminal. The person may name any other room."""
 
 JID_CHARACTERS = 200
-"""Most characters of a room's JID in the list: it may have 3,000."""
+"""The most characters of a room's JID in the list. A JID may have 3,000."""
 
 
 def run(parsed: argparse.Namespace) -> int:
@@ -97,7 +97,7 @@ def run(parsed: argparse.Namespace) -> int:
 def follow_up(path: Path, home: Path) -> int:
     """Check what was written, and offer to register it; return the exit code."""
     command, *options = own_command(sys.argv[0], sys.executable)
-    # What the environment sets would win over the file.
+    # A variable of the environment would win over the file.
     environment = {name: os.environ[name] for name in os.environ.keys() - set(VARIABLES)}
 
     def start(*words: str) -> int:
@@ -115,10 +115,10 @@ class Setup:
     """The answers, and the file into which they are written."""
 
     def __init__(self, path: Path, trusted: Path) -> None:
-        """Raises `RegistrationError` or `SettingsError` if there is a file that is no settings.
+        """Raises `RegistrationError` or `SettingsError` if `path` is a file of another kind.
 
-        `trusted` is for the certificate that the person is asked to trust, until it has a place of
-        its own.
+        `trusted` is a file for the certificate that the person is asked to trust. `write` copies it
+        to a place beside the settings.
         """
         self._file = ConfigFile(path)
         self._before = self._file.read() or ""
@@ -138,16 +138,16 @@ class Setup:
         self._ask("MCP_BOT_NICKNAME", "Nickname", self._settings().nickname)
 
     def is_written(self) -> bool:
-        """Whether the file has the answers. It is read: writing may fail or end with Ctrl-C."""
+        """Read the file, and return whether it has the answers: Ctrl-C may have prevented that."""
         with suppress(RegistrationError):
             return self._after is not None and self._file.read() == self._after
         return False
 
     def write(self) -> bool:
-        """Write the file, with consent if it is there already; return whether that was given.
+        """Write the file. If it exists already, ask first; return False if the person refuses.
 
-        The certificate is written last: without the settings nothing would use it.
-        Raises `RegistrationError`.
+        The certificate is written last: nothing uses it without the settings. Raises
+        `RegistrationError`.
         """
         path = self._file.path
         anchor, trusted = ConfigFile(path.with_name(f"{path.name}.pem")), self._trusted
@@ -176,7 +176,7 @@ class Setup:
 
     def _settings(self) -> Settings:
         settings = self._load().settings
-        assert settings is not None  # what was wrong was dropped, and asked for again
+        assert settings is not None  # wrong values were dropped, and asked for again
         return settings
 
     def _ask(self, name: str, question: str, default: str = "", read: Read = str) -> None:
@@ -203,7 +203,7 @@ class Setup:
         self._ask("XMPP_SERVICE", "Server", self._values.get("XMPP_SERVICE") or FROM_DNS, _service)
 
     def _log_in(self) -> Attempt:
-        """Ask for the account until it can log in, or until it is to be written all the same."""
+        """Ask for the account until it can log in, or the person wants it written all the same."""
         self._ask_account()
         while fault := (attempt := asyncio.run(try_out(self._settings()))).fault:
             say(f"[{fault.condition}] {fault.message} {fault.hint}", failed=True)
@@ -241,7 +241,7 @@ class Setup:
     def _ask_room(self, attempt: Attempt) -> None:
         """List the rooms, and ask for the room, and for its password if it needs one."""
         service = [*attempt.services, f"conference.{self._settings().domain}"][0]
-        # Some of every service, the rooms of each together.
+        # The list has rooms of every service, and those of one service stand together.
         listed = sorted(attempt.rooms[:MAX_ROOMS], key=lambda room: room.jid.partition("@")[2])
         rooms = {str(number): room for number, room in enumerate(listed, 1)}
         for number, room in rooms.items():
@@ -265,7 +265,7 @@ class Setup:
 
 
 def _service(text: str) -> str:
-    """Read what is typed as a server; empty for what DNS says."""
+    """Return the URL of the server that was typed; empty if DNS is to name it."""
     if text == FROM_DNS:
         return ""
     return text if "://" in text else f"xmpp://{text}"
@@ -274,6 +274,6 @@ def _service(text: str) -> str:
 def _look_up(settings: Settings) -> list[str]:
     """Return what DNS says of the domain."""
     findings: list[str] = []
-    with suppress(OSError, ConnectionFailedError):  # then the findings say so
+    with suppress(OSError, ConnectionFailedError):  # the findings have the failure too
         asyncio.run(endpoint.resolve(settings._replace(service=None), findings.append))
     return findings

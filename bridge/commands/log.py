@@ -46,7 +46,7 @@ NOT_RETOLD = (
     *("since", "until", "limit", "follow", "json", "stanzas", "report"),
     *("froms", "contains", "pattern", "kinds"),
 )
-"""The options without which a stretch is told as a scenario: it needs all that was said."""
+"""The options that `--as-scenario` excludes: a scenario needs every message of its time."""
 
 
 def run(parsed: argparse.Namespace) -> int:
@@ -55,11 +55,11 @@ def run(parsed: argparse.Namespace) -> int:
 
 
 class _Asked(NamedTuple):
-    """What the command line asks for, from one store."""
+    """The wishes of the command line, and the store that they concern."""
 
     path: Place
     report: Path | None
-    """Where the page goes; None without one."""
+    """The file of the page; None without a page."""
     settings: Settings
     filters: Sequence[EventFilter]
     walk: Callable[..., Awaitable[Walk]]
@@ -97,7 +97,10 @@ async def _log(parsed: argparse.Namespace, read: ReadSettings) -> int:
 
 
 def _chosen(parsed: argparse.Namespace, read: ReadSettings) -> tuple[_Asked, Log]:
-    """Return what is to be shown, and what shows it; raises `UsageError`."""
+    """Read the command line; return its wishes, and the log that shows them.
+
+    Raises `UsageError`.
+    """
     configuration, settings = usable(read, "BRIDGE_STORE")
     require_trust(configuration, "show recorded rooms")
     selection = _selection(parsed, settings)
@@ -128,7 +131,7 @@ def _chosen(parsed: argparse.Namespace, read: ReadSettings) -> tuple[_Asked, Log
 async def _report(parsed: argparse.Namespace, asked: _Asked, log: Log) -> int:
     """Write the page of what was recorded; raises `StoreError`."""
     assert asked.report is not None
-    # Who was there and how connecting went is told by events that no filter may leave out.
+    # No filter may leave out the events that say who was there and how connecting went.
     chronicle = Chronicle(Pseudonyms(on=parsed.pseudonyms), parsed.limit or MAX_EVENTS)
     page = RecordedPage(chronicle, asked.filters)
     log = replace(log, filters=[EventFilter(frozenset(KINDS))], reporting=page.take)
@@ -159,13 +162,13 @@ async def _retell(parsed: argparse.Namespace, asked: _Asked, log: Log) -> int:
 
 
 def _nothing(parsed: argparse.Namespace, asked: _Asked, log: Log) -> int:
-    """Say why nothing is shown, or written."""
+    """Say on stderr why there is nothing to show; return the exit code."""
     complain(f"xmpp-bridge: {_why_nothing(log.oldest, asked.path, stanzas=parsed.stanzas)}")
     return FAILURE
 
 
 def _selection(parsed: argparse.Namespace, settings: Settings) -> Selection | None:
-    """Return what the filters select; raises `UsageError`, also for options that exclude others."""
+    """Return the selection; raises `UsageError` for a wrong filter, and for options that clash."""
     selection = selection_of(parsed, settings.rooms)
     if selection is not None and parsed.stanzas:
         raise UsageError("--stanzas cannot be combined with filters")

@@ -34,11 +34,11 @@ from bridge.xmpp.model.journal import Record
 from bridge.xmpp.muc.participant import Participant
 
 HISTORY = 1_000
-"""Events kept in memory. Nobody asks this process for them."""
+"""The events in memory. This process has no tools that would read them."""
 
 NEEDED = ("BRIDGE_STORE", "BRIDGE_STORE_DAYS", "BRIDGE_STORE_MB")
-"""Settings that must be valid. In place of an invalid value a setting has its default, under which
-events could be deleted that the user wants to keep."""
+"""Settings that must be valid. If a value is wrong, its default is in effect, and by that the
+recorder could delete events that the user wants to keep."""
 
 UNIT = f"""\
 [Unit]
@@ -126,7 +126,7 @@ def _open_once(place: Place, *, migrating: bool = False) -> None:
         with closing(database), database.transaction():
             return
     with closing(open_file(place)) as file, file.transaction():
-        if exposed := file.warnings.get("exposed"):  # repaired by now, so said only here
+        if exposed := file.warnings.get("exposed"):  # it is mended now, so no later warning has it
             log.warning("%s", exposed)
 
 
@@ -143,7 +143,7 @@ async def _record(parsed: argparse.Namespace, read: ReadSettings) -> int:
     except (NotOurStoreError, RefusedStoreError) as error:
         raise UsageError(str(error)) from error
     except StoreError as error:
-        log.debug("%s", error)  # it may pass; otherwise the recorder reports it
+        log.debug("%s", error)  # if it does not pass, the recorder reports it
     kept = f"kept {configuration.store_days} days or {configuration.store_mb} MiB"
     log.info("recording to %s, %s", path, kept)
     return SUCCESS if await _stay(configuration, settings, path) else FAILURE

@@ -18,8 +18,8 @@ from bridge.text import one_line
 def report_path(parsed: argparse.Namespace, sources: Iterable[str | Path]) -> Path | None:
     """Return the file that `--report` names, if any.
 
-    Raises `UsageError` if no report can be there, if it is one of the `sources`, which are read,
-    or if `--pseudonyms` has no report to be in.
+    Raises `UsageError` if the file cannot be a report, if it is one of the `sources` that the
+    command reads, or if `--pseudonyms` is given without a report.
     """
     if parsed.report is None:
         if parsed.pseudonyms and getattr(parsed, "as_scenario", None) is None:

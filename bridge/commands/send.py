@@ -18,7 +18,7 @@ def run(parsed: argparse.Namespace) -> int:
         complain("xmpp-bridge: --from goes with --await, which waits for an answer")
         return USAGE
     if parsed.text == "-":
-        # Without the line break at its end; of a text that is too long, enough to be refused.
+        # The line break at the end is not said. Of a text that is too long, so much is refused.
         data = sys.stdin.buffer.read(MAX_BODY_BYTES + 2) if sys.stdin else b""
         parsed.text = data.removesuffix(b"\n").decode("utf-8", "surrogateescape")
     return run_call(parsed, parsed.text, _send, must_show=False)  # said is said

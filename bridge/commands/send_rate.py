@@ -1,8 +1,8 @@
 """Counts the messages of `send` and `diagnose --say` across their runs, in a file for each account.
 
-The file is empty. Its time of change is that of `RateLimiter.full_at`, by the wall clock. It is
-in the folder of the default store, and for its owner alone. The bridge itself (`serve`) counts its
-messages in memory.
+The file is empty: its time of change is `RateLimiter.full_at`, by the wall clock. It lies in the
+folder of the default store, for its owner alone. The bridge itself (`serve`) counts its messages in
+memory.
 """
 
 import fcntl
@@ -22,8 +22,8 @@ from bridge.tools.send import SECONDS, RateLimiter
 class CountedRate(RateLimiter):
     """A rate limiter for all runs of one account together.
 
-    Its methods go by the wall clock, whatever time they are given, and raise `ToolError` if the
-    file cannot be used. After the clock was set back, the rate counts as used up by now.
+    Its methods use the wall clock, not the time that they are given. They raise `ToolError` if the
+    file cannot be used. If the clock was set back, the rate counts as used up.
     """
 
     def __init__(self, per_minute: int, rate_in: str, account: str) -> None:
@@ -43,13 +43,13 @@ class CountedRate(RateLimiter):
             return super().take(now)
 
     def give_back(self) -> None:
-        """Return a token that was taken for nothing."""
+        """Return a token for a message that was not sent."""
         with self._counted():
             super().give_back()
 
     @contextmanager
     def _counted(self) -> Iterator[float]:
-        """Go on from the former runs, and keep what the block takes; yield the time.
+        """Yield the time, with the count of former runs; at the end of the block, save the count.
 
         Other runs wait until the block has ended.
         """

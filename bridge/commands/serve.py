@@ -54,7 +54,7 @@ async def _serve(parsed: argparse.Namespace, read: ReadSettings) -> int:
 def _report(configuration: Configuration, *, alone: bool) -> None:
     """Say on stderr where the settings came from and what is wrong with them.
 
-    Sets that are served `alone` need neither a server nor its rooms.
+    Sets that are served `alone` need no settings of a server.
     """
     lines = [f"settings: {path}: {reason}" for path, reason in configuration.candidates]
     lines += [f"WARNING: {warning}" for warning in configuration.warnings]

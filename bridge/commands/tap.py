@@ -39,8 +39,8 @@ LISTEN = "127.0.0.1:5222"
 """Where tap listens without a COMMAND, unless --listen says otherwise."""
 
 TICK_SECONDS = 0.5
-"""How often the rules learn that nothing more has come: a finding of absence is said a second late
-at most."""
+"""How often the rules learn that nothing more has come. So a finding of absence is at most a second
+late."""
 
 CHANGES_TO_MAKE = """\
 Let the bot connect to {host}:{port}, keep its domain ({XMPP_DOMAIN}), and trust {XMPP_TLS_CA_FILE}:
@@ -117,7 +117,7 @@ class _Tap:
         except TimeoutError:
             pass
         finally:
-            # First of all, so that the end of the program is not taken for its own doing.
+            # First of all: the rules must not judge how the program ends at our signal.
             passing.cancel()
             await asyncio.wait([passing])
             if program is not None:
@@ -198,7 +198,7 @@ def _settings(parsed: argparse.Namespace) -> Settings:
 
 
 def _listening(text: str) -> socket.socket:
-    """Return the socket that listens at HOST:PORT; warn unless it is of this machine alone."""
+    """Return a socket that listens at HOST:PORT; warn if other machines can reach it."""
     host, _, port = text.rpartition(":")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
@@ -224,7 +224,7 @@ def _identity(domain: str) -> AbstractContextManager[TlsIdentity]:
 def _leading(
     settings: Settings, sock: socket.socket, identity: TlsIdentity | None
 ) -> Iterator[dict[str, str]]:
-    """Yield the variables that lead a bot to tap; say what to change in bots without them."""
+    """Yield the variables that lead a bot to tap."""
     host, port = sock.getsockname()[:2]
     scheme = "xmpps" if settings.service and settings.service.direct_tls else "xmpp"
     service, domain = str(Service(scheme, host, port)), settings.domain
