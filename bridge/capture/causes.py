@@ -4,6 +4,7 @@
 and for the clients whose logs it reads.
 """
 
+from collections.abc import Mapping
 from sys import intern
 
 from bridge.capture.client import Entity
@@ -301,8 +302,8 @@ def meaning(
     room: str = "",
     nickname: str = "",
     by: str = "",
-) -> tuple[str, str]:
-    """Return a sentence on what the error means, and another on what to change.
+) -> Mapping[str, str]:
+    """Return what the error means and what to change, as the words `message` and `hint`.
 
     `condition` is empty for a situation that has one meaning. `text` is what the server or the room
     said, `by` who did it. `room` is the address of a room, or of another entity to which a message
@@ -325,4 +326,5 @@ def meaning(
     message = row.message.format_map({**CLIENT_WORDS, **words})
     if text and "{why}" not in row.message:
         message += f" It says: {quoted(text)}."
-    return message[:1].upper() + message[1:], row.hint.format_map({**CLIENT_WORDS, **words})
+    hint = row.hint.format_map({**CLIENT_WORDS, **words})
+    return {"message": message[:1].upper() + message[1:], "hint": hint}

@@ -141,24 +141,22 @@ def _words_in(shape: str) -> list[Word]:
     return words
 
 
-_SENT = frozenset(
-    (
-        *(f"{{{names.SASL}}}{name}" for name in ("auth", "response", "abort")),
-        *(f"{{{names.SASL2}}}{name}" for name in ("authenticate", "response", "abort", "next")),
-        *(f"{{{names.SM}}}{name}" for name in ("enable", "resume")),
-        f"{{{names.TLS}}}starttls",
+_ONE_SIDED = {
+    f"{{{space}}}{name}": sent
+    for space, sent, written in (
+        (names.SASL, True, "auth response abort"),
+        (names.SASL2, True, "authenticate response abort next"),
+        (names.SM, True, "enable resume"),
+        (names.TLS, True, "starttls"),
+        (names.STREAMS, False, "features"),
+        (names.SASL, False, "challenge success failure"),
+        (names.SASL2, False, "challenge success failure continue"),
+        (names.SM, False, "enabled resumed failed"),
+        (names.TLS, False, "proceed failure"),
     )
-)
-_RECEIVED = frozenset(
-    (
-        names.FEATURES,
-        *(f"{{{names.SASL}}}{name}" for name in ("challenge", "success", "failure")),
-        *(f"{{{names.SASL2}}}{name}" for name in ("challenge", "success", "failure", "continue")),
-        *(f"{{{names.SM}}}{name}" for name in ("enabled", "resumed", "failed")),
-        f"{{{names.TLS}}}proceed",
-        f"{{{names.TLS}}}failure",
-    )
-)
+    for name in written.split()
+}
+"""Whether the client sends an element, by the tags of elements that one side alone can send."""
 _BIND = f"{{{names.BIND}}}bind"
 
 
@@ -167,10 +165,8 @@ def certain(element: Element) -> bool | None:
 
     A stanza with `from` may be a stranger's, and says nothing.
     """
-    if element.tag in _SENT:
-        return True
-    if element.tag in _RECEIVED:
-        return False
+    if (sent := _ONE_SIDED.get(element.tag)) is not None:
+        return sent
     if element.tag == names.HEADER and element.get("id") is not None:
         return False
     if element.tag == "handshake":

@@ -96,10 +96,9 @@ class Rest:
         self.text += more
         if len(self.text) < LONG_REST or self.text.lstrip().startswith(_NO_ELEMENT):
             return False
-        for tag in TAG.finditer(self.text, self._at):
-            self._at = tag.end()
-            self._depth += -1 if tag[1] else not tag[0].endswith("/>")
-            if self._depth <= 0:
+        for depth, end in depths(self.text, self._at, self._depth):
+            self._at, self._depth = end, depth
+            if depth <= 0:
                 return False
         begin = self.text.find("<", self._at)
         self._at = len(self.text) if begin < 0 else begin
@@ -193,9 +192,11 @@ def end_of_element(text: str, begin: int = 0) -> int:
     return next((end for depth, end in depths(text, begin) if depth <= 0), 0)
 
 
-def depths(text: str, begin: int = 0) -> Iterator[tuple[int, int]]:
-    """Yield how many elements are open after each tag, and where the tag ends."""
-    depth = 0
+def depths(text: str, begin: int = 0, depth: int = 0) -> Iterator[tuple[int, int]]:
+    """Yield how many elements are open after each tag, and where the tag ends.
+
+    At `begin`, `depth` elements are open.
+    """
     for tag in TAG.finditer(text, begin):
         if tag[1]:
             depth -= 1

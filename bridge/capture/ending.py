@@ -8,7 +8,7 @@ from bridge.capture.causes import cause, meaning
 from bridge.capture.client import Entity
 from bridge.capture.finding import Finding
 from bridge.capture.login import LoginState
-from bridge.capture.stanza import AROUND, FOOTER, HOLE, MAX_TEXT, QUOTED, Stanza, outline
+from bridge.capture.stanza import AROUND, FOOTER, HOLE, QUOTED, Stanza, outline
 from bridge.capture.waiting import PATIENCE_SECONDS, Awaited
 from bridge.text import quoted
 from bridge.wire.names import HEADER, SM, STREAM_ERROR, condition_of, local
@@ -39,10 +39,8 @@ class Ending:
     """The latest stanza of the client that is no XML, if the log shows why."""
     size: int = 0
     """How many bytes of text the client's latest stanza has."""
-    heard: tuple[str, Stanza] | None = None
-    """What the client got last that has a body, and its `outline`."""
-    answered: tuple[str, Stanza] | None = None
-    """What the client's latest stanza answers."""
+    answered: Stanza | None = None
+    """The message that the client's latest stanza may answer."""
     header: Stanza | None = None
     """The client's latest header, if the server has offered nothing since."""
     owed: Awaited | None = None
@@ -52,22 +50,22 @@ class Ending:
         """Take a stanza, and yield what it shows to be wrong."""
         tag = stanza.element.tag
         is_end = tag in {FOOTER, STREAM_ERROR}
-        if is_end and not client.ended:
-            yield from (unanswered if stanza.sent else ended)(self, client, login, stanza)
+        if is_end and not (client.ended or stanza.sent):
+            yield from ended(self, client, login, stanza)
+        elif is_end and not client.ended:
+            yield from unanswered(self, stanza)
         client.ended = client.ended or is_end
-        self.last = outline(stanza)
+        before, self.last = self.last, outline(stanza)
         if stanza.sent:
             self.last_sent = self.last
             self.size = sum(len(text.encode()) for text in stanza.element.itertext())
             self.header = self.last if tag == HEADER else None
             if tag == HOLE and stanza.element.text:
                 self.last_bad = self.last
-            self.answered = self.heard if tag in {"message", HOLE} else None
+            is_heard = before is not None and not before.sent and before.element.findtext("body")
+            self.answered = before if is_heard and tag in {"message", HOLE} else None
         elif tag != HEADER:
             self.header = None
-        self.heard = None
-        if not stanza.sent and (body := stanza.element.findtext("body")):
-            self.heard = body[:MAX_TEXT], self.last
 
 
 def ended(ending: Ending, client: Entity, login: LoginState, stanza: Stanza) -> Iterator[Finding]:
@@ -84,7 +82,6 @@ def ended(ending: Ending, client: Entity, login: LoginState, stanza: Stanza) -> 
     is_secret = condition == "not-authorized" and client.is_component and not login.authenticated
     if is_about_tls or is_secret:
         return  # `tls` and `secret` find that
-    message, hint = meaning("stream", condition, client, text)
     name, sent = _NAMES.get(condition, "error"), ""
     if condition in TOO_BIG and ending.size >= BIG_BYTES:
         name, sent = "too-big", f" The client's latest stanza has {ending.size} bytes of text."
@@ -99,19 +96,16 @@ def ended(ending: Ending, client: Entity, login: LoginState, stanza: Stanza) -> 
         around = bad.element.get(AROUND)
         where = f", in {quoted(around)}" if around else ""
         sent = f" The client had sent {bad.element.text}{where} ({bad.place.words})."
-    if sent and ending.answered is not None:
-        what, before = ending.answered
-        sent += f" It had just got the message {quoted(what, QUOTED)} {before.place.words}."
+    if sent and (heard := ending.answered) is not None:
+        what = quoted(heard.element.findtext("body") or "", QUOTED)
+        sent += f" It had just got the message {what} {heard.place.words}."
     came = f" It came{after}." if after else ""
-    words = {"message": message, "hint": hint, "sent": sent, "after": came}
+    words = {**meaning("stream", condition, client, text), "sent": sent, "after": came}
     yield cause(name, stanza.place, condition, about=domain, **words)
 
 
-def unanswered(
-    ending: Ending, client: Entity, login: LoginState, stanza: Stanza
-) -> Iterator[Finding]:
+def unanswered(ending: Ending, stanza: Stanza) -> Iterator[Finding]:
     """Find that the server never answered the client's header, until the client gave up."""
-    del client, login
     if (header := ending.header) is None:
         return
     seconds = None

@@ -1,6 +1,7 @@
 """One stream of a log, and the findings on it. Pure, within bounds."""
 
 from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 from bridge.capture.finding import Disproof, Finding, Outcome, Severity
 from bridge.capture.stanza import Stanza
@@ -9,6 +10,14 @@ from bridge.wire.names import lower_bare
 
 MAX_FINDINGS = 16
 """We keep at most so many different findings of a stream, the more severe rather than others."""
+
+
+class _Kept(NamedTuple):
+    """The findings with one key."""
+
+    first: Finding
+    newest: Finding
+    times: int
 
 
 class Examined:
@@ -34,11 +43,8 @@ class Examined:
         """How many stanzas of all streams had passed with the latest of this stream."""
         self.is_over = False
         """Whether we no longer follow the stream."""
-        self._findings: dict[str, Finding] = {}
-        """The first finding of each key."""
-        self._newest: dict[str, Finding] = {}
-        self._more: dict[str, int] = {}
-        """How many more findings have the key."""
+        self._kept: dict[str, _Kept] = {}
+        """The findings, by their keys."""
 
     def take(self, stanza: Stanza) -> None:
         """Take a stanza, and collect what it shows to be wrong."""
@@ -48,14 +54,11 @@ class Examined:
         """Add findings; count again any that were added before. Take back what is disproved."""
         for finding in outcomes:
             if isinstance(finding, Disproof):
-                self._withdraw(finding.key)
-                continue
-            key = finding.key
-            if key in self._findings:
-                self._more[key] = self._more.get(key, 0) + 1
-                self._newest[key] = finding
-            elif len(self._findings) < MAX_FINDINGS or self._drop_for(finding):
-                self._findings[key] = finding
+                self._withdraw(finding)
+            elif kept := self._kept.get(finding.key):
+                self._kept[finding.key] = _Kept(kept.first, finding, kept.times + 1)
+            elif len(self._kept) < MAX_FINDINGS or self._drop_for(finding):
+                self._kept[finding.key] = _Kept(finding, finding, 1)
                 self._on_new(finding)
 
     def add_cut(self) -> None:
@@ -64,20 +67,23 @@ class Examined:
             self.add([self.cut])
             self.cut = None
 
-    def _withdraw(self, key: str) -> None:
-        """Take one finding with this key back, since the log disproves it."""
-        if more := self._more.get(key):
-            self._findings[key], self._more[key] = self._newest[key], more - 1
+    def _withdraw(self, disproof: Disproof) -> None:
+        """Take back one finding with this key, or all that begin with it."""
+        key, kept = disproof.key, self._kept.get(disproof.key)
+        if disproof.is_of_all:
+            rest = {each: it for each, it in self._kept.items() if not each.startswith(key)}
+            self._kept = rest
+        elif kept and kept.times > 1:
+            self._kept[key] = _Kept(kept.newest, kept.newest, kept.times - 1)
         else:
-            self._findings.pop(key, None)
+            self._kept.pop(key, None)
 
     def _drop_for(self, finding: Finding) -> bool:
         """Drop a finding that is less severe than `finding`; return whether there was one."""
         for severity in [*Severity][: [*Severity].index(finding.severity) : -1]:
-            for key, kept in self._findings.items():
-                if kept.severity is severity:
-                    del self._findings[key]
-                    self._more.pop(key, None)
+            for key, kept in self._kept.items():
+                if kept.first.severity is severity:
+                    del self._kept[key]
                     return True
         return False
 
@@ -85,10 +91,9 @@ class Examined:
         """Return the findings in the order of the log, each with its number of occurrences."""
         client = self.client
         result = []
-        for key, finding in self._findings.items():
-            if more := self._more.get(key):
-                finding = finding._replace(message=f"{finding.message} ({more + 1} times in all.)")
-            result.append(finding._replace(client=client))
+        for finding, _, times in self._kept.values():
+            more = f" ({times} times in all.)" if times > 1 else ""
+            result.append(finding._replace(message=f"{finding.message}{more}", client=client))
         return sorted(result, key=lambda finding: finding.place.line)
 
     @property
@@ -111,4 +116,4 @@ class Examined:
 
     def has_error(self) -> bool:
         """Whether any finding is an error."""
-        return any(each.severity is Severity.ERROR for each in self._findings.values())
+        return any(each.first.severity is Severity.ERROR for each in self._kept.values())

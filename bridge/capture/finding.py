@@ -61,9 +61,11 @@ def key_of_finding(cause: str, key: str, about: str) -> str:
 
 
 class Disproof(NamedTuple):
-    """What takes one finding back, since the log goes on to show that it is wrong."""
+    """What takes findings back, since the log goes on to show that they are wrong."""
 
     key: str
+    is_of_all: bool = False
+    """Whether it takes back all findings whose keys begin with this key, and not just one."""
 
 
 Outcome: TypeAlias = Finding | Disproof

@@ -89,16 +89,7 @@ _ESCAPE = re.compile(
     r"\\(?:x\{([0-9a-fA-F]{1,6})\}|x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|([0-7]{3})|(.))", re.DOTALL
 )
 _BYTE = re.compile(r"\\(?:x[89a-f]|[23][0-7]{2})")
-_LETTERS = {
-    "n": "\n",
-    "r": "\r",
-    "t": "\t",
-    "b": "\b",
-    "f": "\f",
-    "v": "\v",
-    "e": "\x1b",
-    "0": "\0",
-}
+_LETTERS = dict(zip("nrtbfve0", "\n\r\t\b\f\v\x1b\0", strict=True))
 
 
 def unescaped(text: str, *, is_bytes: bool = False) -> str:
@@ -141,37 +132,31 @@ NO_LOGS: dict[bytes, str] = {
 """The first bytes of files that are no logs, and the kinds of these files. pcapng's first bytes
 include a line's end."""
 
-HOW_TO = (
-    ("slixmpp|sleekxmpp", "slixmpp", "logging.basicConfig(level=logging.DEBUG)"),
-    ("aioxmpp", "aioxmpp", "logging.basicConfig(level=logging.DEBUG)"),
-    ("nbxmpp|gajim", "nbxmpp", "logging.getLogger('nbxmpp').setLevel(logging.DEBUG)"),
-    ("xmpppy|simplexml", "xmpppy", "xmpp.Client(SERVER, debug=['always', 'nodebuilder'])"),
-    ("xmpp.js|@xmpp/|node_modules", "@xmpp/client", "require('@xmpp/debug')(xmpp, true)"),
-    ("strophe|converse", "Strophe, Converse", "xmlInput and xmlOutput, or loglevel: 'debug'"),
-    ("libstrophe|profanity", "libstrophe, Profanity", "XMPP_LEVEL_DEBUG, or profanity -l DEBUG"),
-    ("smack|igniterealtime", "Smack", "SmackConfiguration.DEBUG = true"),
-    ("mellium", "mellium.im/xmpp", "xmpp.StreamConfig with TeeIn and TeeOut"),
-    ("gosrc|go-xmpp|fluux", "go-xmpp", "StreamLogger: os.Stdout in xmpp.Config, or Debug: true"),
-    ("tokio.xmpp|xmpp-rs|rust", "tokio-xmpp", "RUST_LOG=xmpp=trace,tokio_xmpp=trace"),
-    (
-        "blather|xmpp4r",
-        "Blather, xmpp4r",
-        "Blather.logger.level = Logger::DEBUG, Jabber::debug = true",
-    ),
-    ("ejabberd", "ejabberd", "loglevel: debug"),
-    (
-        "prosody|mod_",
-        "Prosody",
-        'modules_enabled = { "stanza_debug" } and log = { debug = "*console" }',
-    ),
-    ("libpurple|pidgin|finch", "libpurple", "pidgin --debug, PURPLE_VERBOSE_DEBUG=1"),
-)
-"""What names a library in its log, the library, and what writes the stanzas to that log."""
+HOW_TO = """
+slixmpp|sleekxmpp: slixmpp: logging.basicConfig(level=logging.DEBUG)
+aioxmpp: aioxmpp: logging.basicConfig(level=logging.DEBUG)
+nbxmpp|gajim: nbxmpp: logging.getLogger('nbxmpp').setLevel(logging.DEBUG)
+xmpppy|simplexml: xmpppy: xmpp.Client(SERVER, debug=['always', 'nodebuilder'])
+xmpp.js|@xmpp/|node_modules: @xmpp/client: require('@xmpp/debug')(xmpp, true)
+strophe|converse: Strophe, Converse: xmlInput and xmlOutput, or loglevel: 'debug'
+libstrophe|profanity: libstrophe, Profanity: XMPP_LEVEL_DEBUG, or profanity -l DEBUG
+smack|igniterealtime: Smack: SmackConfiguration.DEBUG = true
+mellium: mellium.im/xmpp: xmpp.StreamConfig with TeeIn and TeeOut
+gosrc|go-xmpp|fluux: go-xmpp: StreamLogger: os.Stdout in xmpp.Config, or Debug: true
+tokio.xmpp|xmpp-rs|rust: tokio-xmpp: RUST_LOG=xmpp=trace,tokio_xmpp=trace
+blather|xmpp4r: Blather, xmpp4r: Blather.logger.level = Logger::DEBUG, Jabber::debug = true
+ejabberd: ejabberd: loglevel: debug
+prosody|mod_: Prosody: modules_enabled = { "stanza_debug" } and log = { debug = "*console" }
+libpurple|pidgin|finch: libpurple: pidgin --debug, PURPLE_VERBOSE_DEBUG=1
+"""
+"""In each line: what names a library in its log, the library, and what writes the stanzas to that
+log."""
 
 
 def how_to(begin: str) -> str:
     """Return how to get the stanzas into the log that begins so."""
-    for mark, library, how in HOW_TO:
+    for row in HOW_TO.strip().split("\n"):
+        mark, library, how = row.split(": ", 2)
         if re.search(mark, begin, re.IGNORECASE):
             return f"the log seems to be of {library}; its stanzas get into it by {how}"
     return (

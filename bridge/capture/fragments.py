@@ -87,17 +87,14 @@ _CONTAINER = re.compile(
     re.VERBOSE,
 )
 """The text that containers and journald put in front of each line of a program's output."""
-_ENTITIES = re.compile(rf"&lt;(?:stream:)*(?:{_NAMES})(?=[\s/]|&gt;)")
-_UNICODE = re.compile(rf"\\u003[cC](?:stream:)*(?:{_NAMES})(?=[\s/\\])")
-_GUILLEMETS = re.compile(rf"«(?:stream:)*(?:{_NAMES})(?=[\s/»])")
-_PARENTHESES = re.compile(rf"\((?:stream:)*(?:{_NAMES})(?= xmlns=)")
-_FROM_PARENTHESES = str.maketrans("()", "<>")
-_FROM_GUILLEMETS = str.maketrans("«»", "<>")
-_WAYS: tuple[tuple[str, re.Pattern[str], Callable[[str], str]], ...] = (
-    ("&lt;", _ENTITIES, html.unescape),
-    ("\\u003", _UNICODE, unescaped),
-    ("«", _GUILLEMETS, lambda text: text.translate(_FROM_GUILLEMETS)),
-    (" xmlns=", _PARENTHESES, lambda text: text.translate(_FROM_PARENTHESES)),
+_WAYS: tuple[tuple[str, re.Pattern[str], Callable[[str], str]], ...] = tuple(
+    (mark, re.compile(rf"{bracket}(?:stream:)*(?:{_NAMES})(?={behind})"), meaning)
+    for mark, bracket, behind, meaning in (
+        ("&lt;", "&lt;", r"[\s/]|&gt;", html.unescape),
+        ("\\u003", r"\\u003[cC]", r"[\s/\\]", unescaped),
+        ("«", "«", r"[\s/»]", lambda text: text.translate(str.maketrans("«»", "<>"))),
+        (" xmlns=", r"\(", " xmlns=", lambda text: text.translate(str.maketrans("()", "<>"))),
+    )
 )
 """Ways to write XML without its brackets: what to look for first, its beginning, its meaning."""
 

@@ -9,7 +9,7 @@ from xml.etree.ElementTree import Element
 
 from bridge.capture.causes import cause, meaning
 from bridge.capture.client import Entity
-from bridge.capture.finding import Disproof, Finding, Outcome, Severity, key_of_finding, recovered
+from bridge.capture.finding import Disproof, Finding, Outcome, Severity, recovered
 from bridge.capture.stanza import FOOTER, MAX_TEXT, STANZA_TAGS, Stanza, outline
 from bridge.text import counted, quoted
 from bridge.wire import names
@@ -59,10 +59,8 @@ class LoginState:
     """The finding that the server refused that request, if the client has not gone on since."""
     is_managed: bool = False
     """Whether the client has asked for stream management (XEP-0198)."""
-    misuses: int = 0
-    """How often the client has used stream management before that."""
     misuse: Stanza | None = None
-    """The latest such use, if it is the latest stanza."""
+    """The client's latest use of it before that, if it is the latest stanza."""
     asked: str = ""
     """What the client asked for last of stream management: `enable` or `resume`."""
     counted: dict[bool, int] = field(default_factory=dict)
@@ -238,11 +236,11 @@ def refused(login: LoginState, client: Entity, stanza: Stanza) -> Iterator[Findi
     condition, text = condition_of(stanza.element)
     if condition == "encryption-required":
         return  # `tls` finds that
-    message, hint = meaning("sasl", condition, client, text)
     name = _blamed(login, condition)
     others = [each for each in login.mechanisms if each not in OLD_MECHANISMS]
     words = {"mechanism": quoted(login.mechanism), "others": quoted(", ".join(others))}
-    finding = cause(name, stanza.place, condition, message=message, hint=hint, **words)
+    words |= meaning("sasl", condition, client, text)
+    finding = cause(name, stanza.place, condition, **words)
     login.refusals = (*login.refusals, finding)[:MAX_REFUSALS]
     yield finding
     if name == "refused-login" and login.binding_flag == "y":
@@ -314,10 +312,9 @@ def unmanaged(login: LoginState, client: Entity, stanza: Stanza) -> Iterator[Out
     """
     is_use = stanza.element.tag in {names.ACK, names.ACK_REQUEST}
     if is_use and not stanza.sent:
-        yield from [Disproof(key_of_finding("unmanaged", "", ""))] * login.misuses
-        login.is_managed, login.misuse, login.misuses = True, None, 0
+        yield Disproof("unmanaged ", is_of_all=True)
+        login.is_managed, login.misuse = True, None
     elif login.misuse is not None:
-        login.misuses += 1
         what = local(login.misuse.element.tag)
         yield cause("unmanaged", login.misuse.place, element=what)
     is_early = is_use and client.is_complete and not login.is_managed

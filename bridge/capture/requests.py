@@ -167,11 +167,10 @@ def refused(requests: Requests, client: Entity, rooms: Rooms, stanza: Stanza) ->
     situation = "whispered" if is_ruled_out else "bounced" if is_plain else "mistyped"
     if element.find(f"error/{BLOCKED}") is not None:
         situation = "blocked"
-    message, hint = meaning(situation, error.condition, client, error.text, room=to)
-    if name == "bounced" and room and not room.is_taken and room.why[1]:
-        hint = room.why[1]  # who is banned cannot just join again
-    sent = f" The client sent it {original.place.words}." if original else ""
-    words = {"message": message, "hint": hint, "sent": sent, "type": type_}
+    words = {**meaning(situation, error.condition, client, error.text, room=to), "type": type_}
+    if name == "bounced" and room and not room.is_taken and room.why:
+        words["hint"] = room.why["hint"]  # who is banned cannot just join again
+    words["sent"] = f" The client sent it {original.place.words}." if original else ""
     yield cause(name, stanza.place, error.condition, about=jid, **words)
 
 
@@ -215,8 +214,8 @@ def refused_request(client: Entity, stanza: Stanza, awaited: Awaited | None) -> 
     error = names.error_of(element)
     is_of_server = "@" not in client.other_side(element.get("from"))
     if is_of_server and awaited and awaited.what.startswith(f"{{{OLD_LOGIN}}}"):
-        message, hint = meaning("sasl", error.condition, client, error.text)
-        yield cause("refused-login", stanza.place, message=message, hint=hint)
+        words = meaning("sasl", error.condition, client, error.text)
+        yield cause("refused-login", stanza.place, **words)
     elif is_of_server and error.condition == "not-authorized" and not client.bound:
         asked = awaited.what if awaited else next((each.tag for each in element), "")
         yield cause("unbound", stanza.place, what=quoted(asked, QUOTED))

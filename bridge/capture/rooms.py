@@ -1,8 +1,8 @@
 """The rooms that a client asks for, is in, and is put out of. State and rules. Pure."""
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from xml.etree.ElementTree import Element
 
@@ -74,8 +74,8 @@ class Room:
     the first message that has a body and no delay (XEP-0045, 7.2.15)."""
     refusals: tuple[Finding, ...] = ()
     """The findings that the room refused the client, each soon after the one before."""
-    why: tuple[str, str] = "", ""
-    """How the room put the client out, and what to do about that."""
+    why: Mapping[str, str] = field(default_factory=dict)
+    """Why the room refused the client or put it out, by `meaning`; empty if that is not known."""
     tries: int = 1
     """How often in a row the client asked, each time soon after the time before."""
     asked_at: float | None = None
@@ -149,12 +149,10 @@ class Rooms:
                 yield from self._answer(stanza, key)
                 if (room := self.by_jid.get(key)) is None:
                     return
-                for rule in (too_early, join, removed):
-                    yield from rule(room, client, stanza)
-                if element.tag == "presence":
-                    self._take_presence(room, stanza)
-                elif element.get("type") == "groupchat":
-                    self._take_message(room, element)
+                if element.tag == "message":
+                    yield from _take_message(room, client, stanza)
+                elif len(_from(element)) <= MAX_TEXT:
+                    yield from _take_presence(room, client, stanza)
 
     def late(self, client: Entity, stanza: Stanza, count: int) -> Iterator[Finding]:
         """Find rooms that never answered while others did: presence of others answers nothing."""
@@ -237,45 +235,47 @@ class Rooms:
             if has_muc and not asked.was_inside:
                 self.waiting.add(("join", "", key), stanza, client.count, "")
 
-    @staticmethod
-    def _take_presence(room: Room, stanza: Stanza) -> None:
-        element = stanza.element
-        from_ = _from(element)
-        if len(from_) > MAX_TEXT:
-            return
-        nickname = from_.partition("/")[2]
-        codes = names.codes_of(element)
-        match element.get("type"):
-            case "error":
-                if room.state is RoomState.ASKED:
-                    room.state, room.place = RoomState.REFUSED, stanza.place
-                    room.had_conflict = names.error_of(element).condition == "conflict"
-            case "unavailable":
-                if 110 in codes or nickname == room.nickname:
-                    item = element.find(f"{names.EXTENSION}/{names.ITEM}")
-                    renamed = item.get("nick") if item is not None and 303 in codes else None
-                    if renamed:
-                        room.nickname = renamed[:MAX_TEXT]
-                    elif room.state is not RoomState.LEFT:
-                        room.state, room.place = RoomState.REMOVED, stanza.place
-            case None if 110 in codes or (
-                nickname == room.nickname and room.state is RoomState.ASKED
-            ):
+
+def _take_presence(room: Room, client: Entity, stanza: Stanza) -> Iterator[Outcome]:
+    nickname = _from(stanza.element).partition("/")[2]
+    codes, type_ = names.codes_of(stanza.element), stanza.element.get("type")
+    may_be_own = bool(nickname) and nickname in re.split("[@/]", client.account)
+    if type_ == "unavailable" and not room.nickname and may_be_own:
+        room.nickname = nickname  # an excerpt without the join: most clients are named so
+    is_own = 110 in codes or nickname == room.nickname
+    match type_:
+        case "error" if room.is_taken:
+            yield from refused(room, client, stanza, nickname)
+        case "unavailable" if is_own:
+            yield from removed(room, client, stanza, codes)
+        case None:
+            if is_own and room.state is RoomState.ASKED:
+                yield from recovered(room.refusals, " The room let it in soon after that.")
+            yield from renamed(room, stanza, nickname, codes)
+            if 110 in codes or (is_own and room.state is RoomState.ASKED):
                 if nickname != room.nickname:
                     room.former_nickname, room.nickname = room.nickname, nickname
                 room.state = RoomState.INSIDE
 
-    @staticmethod
-    def _take_message(room: Room, element: Element) -> None:
-        if room.state is RoomState.ASKED:
-            room.state = RoomState.INSIDE  # a client that gets the room's messages is in it
-        if not room.nickname and room.said[1] and room.said == _said(element):
-            room.nickname = _from(element)[:MAX_TEXT].partition("/")[2]
-        if not room.sends_history:
-            return
-        is_subject = element.find("subject") is not None and not element.findtext("body")
-        is_live = bool(element.findtext("body")) and not names.is_stamped(element)
-        room.sends_history = not (is_subject or is_live)
+
+def _take_message(room: Room, client: Entity, stanza: Stanza) -> Iterator[Finding]:
+    element, from_ = stanza.element, _from(stanza.element)
+    yield from too_early(room, stanza)
+    is_puzzle = element.get("type") != "error" and element.find(names.CAPTCHA) is not None
+    if is_puzzle and room.state is RoomState.ASKED and "/" not in from_:
+        text = element.findtext("body") or ""
+        words = meaning("join", "captcha-required", client, text, room=room.jid)
+        yield cause("captcha", stanza.place, about=room.jid, **words)
+    if element.get("type") != "groupchat":
+        return
+    if room.state is RoomState.ASKED:
+        room.state = RoomState.INSIDE  # a client that gets the room's messages is in it
+    if not room.nickname and room.said[1] and room.said == _said(element):
+        room.nickname = from_[:MAX_TEXT].partition("/")[2]
+    has_body = bool(element.findtext("body"))
+    is_subject = element.find("subject") is not None and not has_body
+    is_live = has_body and not names.is_stamped(element)
+    room.sends_history = room.sends_history and not (is_subject or is_live)
 
 
 def _is_own(room: Room, from_: str) -> bool:
@@ -328,43 +328,31 @@ def nameless(stanza: Stanza) -> Iterator[Finding]:
 def again(asked: Room) -> Iterator[Finding]:
     """Find that the client asks again and again to be let in, whatever the room answers."""
     if asked.tries >= MAX_TRIES:
-        why = f" {asked.why[0]}" if asked.why[0] else ""
+        why = f" {asked.why['message']}" if asked.why else ""
         words = {"room": quoted(asked.jid), "count": str(MAX_TRIES), "why": why}
         yield cause("again", asked.place, about=asked.jid, **words)
 
 
-def join(room: Room, client: Entity, stanza: Stanza) -> Iterator[Outcome]:
-    """Find why the client is not in the room that it wants to enter, or not by its nickname."""
-    element, place = stanza.element, stanza.place
-    if not room.is_taken:
-        return
-    nickname = _from(element).partition("/")[2]
+def refused(room: Room, client: Entity, stanza: Stanza, nickname: str) -> Iterator[Finding]:
+    """Find why the room refused the client, or another nickname of a client that is inside."""
+    error, is_inside = names.error_of(stanza.element), room.is_inside
     where = {"room": room.jid, "nickname": nickname or room.nickname}
-    if element.get("type") == "error":
-        if element.tag == "presence":  # if it is inside, the room refuses another nickname
-            error = names.error_of(element)
-            message, hint = meaning("join", error.condition, client, error.text, **where)
-            name = "refused-join" if room.has_muc or room.is_inside else "no-muc"
-            room.why = message, hint
-            words = {"message": message, "hint": hint}
-            finding = cause(name, place, error.condition, about=room.jid, **words)
-            if not room.is_inside:
-                room.refusals = (*room.refusals, finding)[:MAX_TRIES]
-            yield finding
-    elif room.is_inside:
-        return
-    elif element.tag == "message":
-        if not nickname and element.find(names.CAPTCHA) is not None:
-            text = element.findtext("body") or ""
-            message, hint = meaning("join", "captcha-required", client, text, **where)
-            yield cause("captcha", place, about=room.jid, message=message, hint=hint)
-    elif element.get("type") is None:
-        codes = names.codes_of(element)
-        if 110 in codes or nickname == room.nickname:
-            yield from recovered(room.refusals, " The room let it in soon after that.")
-        if 210 in codes or (110 in codes and room.nickname not in {"", nickname}):
-            words = {"asked": quoted(room.nickname), "nickname": quoted(nickname)}
-            yield cause("renamed", place, about=room.jid, room=quoted(room.jid), **words)
+    room.why = meaning("join", error.condition, client, error.text, **where)
+    name = "refused-join" if room.has_muc or is_inside else "no-muc"
+    finding = cause(name, stanza.place, error.condition, about=room.jid, **room.why)
+    yield finding
+    if not is_inside:
+        room.refusals = (*room.refusals, finding)[:MAX_TRIES]
+        room.state, room.place = RoomState.REFUSED, stanza.place
+        room.had_conflict = error.condition == "conflict"
+
+
+def renamed(room: Room, stanza: Stanza, nickname: str, codes: frozenset[int]) -> Iterator[Finding]:
+    """Note that the room lets the client in by another nickname than it asked for."""
+    is_other = 110 in codes and room.nickname not in {"", nickname}
+    if room.state is RoomState.ASKED and (210 in codes or is_other):
+        words = {"asked": quoted(room.nickname), "nickname": quoted(nickname)}
+        yield cause("renamed", stanza.place, about=room.jid, room=quoted(room.jid), **words)
 
 
 def outside(rooms: Rooms, client: Entity, stanza: Stanza) -> Iterator[Finding]:
@@ -386,16 +374,15 @@ def outside(rooms: Rooms, client: Entity, stanza: Stanza) -> Iterator[Finding]:
     elif room.state is RoomState.REFUSED:
         yield cause("unnoticed", place, about=jid, **words)
     elif room.state is RoomState.REMOVED:
-        message, hint = room.why
-        more = f" {message}" if message else ""
-        yield cause("went-on", place, about=jid, more=more, hint=hint or AGAIN, **words)
+        more = f" {room.why['message']}" if room.why else ""
+        hint = room.why.get("hint", AGAIN)
+        yield cause("went-on", place, about=jid, more=more, hint=hint, **words)
 
 
-def too_early(room: Room, client: Entity, stanza: Stanza) -> Iterator[Finding]:
+def too_early(room: Room, stanza: Stanza) -> Iterator[Finding]:
     """Find that a room did not take what the client said before its own presence came back."""
-    del client
     element = stanza.element
-    if element.tag != "message" or room.early is None:
+    if room.early is None:
         return
     id_ = room.early.element.get("id")
     is_it = not id_ or element.get("id", id_) == id_
@@ -406,17 +393,9 @@ def too_early(room: Room, client: Entity, stanza: Stanza) -> Iterator[Finding]:
         room.early = None
 
 
-def removed(room: Room, client: Entity, stanza: Stanza) -> Iterator[Finding]:
+def removed(room: Room, client: Entity, stanza: Stanza, codes: frozenset[int]) -> Iterator[Finding]:
     """Find that a room put the client out."""
-    element = stanza.element
-    if element.tag != "presence" or element.get("type") != "unavailable":
-        return
-    codes, nickname = names.codes_of(element), _from(element).partition("/")[2]
-    if nickname and not room.nickname and nickname in re.split("[@/]", client.account):
-        room.nickname = nickname  # an excerpt without the join: most clients are named so
-    if 110 not in codes and not _is_own(room, _from(element)):
-        return
-    room.why = "", ""
+    element, room.why = stanza.element, {}
     item = element.find(f"{names.EXTENSION}/{names.ITEM}")
     source = element.find(f"{names.EXTENSION}/{{{names.MUC_USER}}}destroy")
     situation = next((REMOVALS[code] for code in REMOVALS if code in codes), "")
@@ -431,6 +410,9 @@ def removed(room: Room, client: Entity, stanza: Stanza) -> Iterator[Finding]:
         actor = source.find(f"{user}actor") if source is not None else None
         by = "" if actor is None else actor.get("nick") or actor.get("jid") or ""
         where = {"room": room.jid, "nickname": room.nickname, "by": by}
-        message, hint = room.why = meaning(situation, "", client, reason or "", **where)
-        words = {"message": message, "hint": hint}
-        yield cause("put-out", stanza.place, situation, about=room.jid, **words)
+        room.why = meaning(situation, "", client, reason or "", **where)
+        yield cause("put-out", stanza.place, situation, about=room.jid, **room.why)
+    if item is not None and 303 in codes and item.get("nick"):
+        room.nickname = item.get("nick", "")[:MAX_TEXT]
+    elif room.state is not RoomState.LEFT:
+        room.state, room.place = RoomState.REMOVED, stanza.place

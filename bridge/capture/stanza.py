@@ -5,7 +5,7 @@ the namespace of clients or of components.
 """
 
 from typing import NamedTuple
-from xml.etree.ElementTree import Element
+from xml.etree.ElementTree import Element, SubElement
 
 FOOTER = "/stream"
 """The tag of an element that stands for the end of a stream (RFC 6120, section 4.4). With the
@@ -69,17 +69,19 @@ QUOTED = 80
 
 
 def outline(stanza: Stanza) -> Stanza:
-    """Return a stanza without its content, to be remembered.
+    """Return a stanza with as much of its content as has to be remembered.
 
-    The outline has the stanza's tag, its type, its id, the address of the other side, and the
-    reason for a hole.
+    The outline has the stanza's tag, its type, its id, the address of the other side, the beginning
+    of a message's body, and the reason for a hole.
     """
     element = stanza.element
     kept = Element(element.tag)
     for name in ("type", "id", "to" if stanza.sent else "from"):
         if value := element.get(name):
             kept.set(name, value[:MAX_TEXT])
-    if element.tag == HOLE:
+    if element.tag == "message" and (body := element.findtext("body")):
+        SubElement(kept, "body").text = body[:MAX_TEXT]
+    elif element.tag == HOLE:
         kept.text = element.text
         kept.set(AROUND, element.get(AROUND, ""))
     return stanza._replace(element=kept)

@@ -75,7 +75,7 @@ class Stream:
         if stanza.sent and stanza.element.tag == HEADER:
             yield from given_up(self.login, self.client, stanza)
             yield from given_up_bind(self.login, self.client, stanza)
-            yield from unanswered(self.ending, self.client, self.login, stanza)
+            yield from unanswered(self.ending, stanza)
 
     def cut(self, stanza: Stanza) -> Finding | None:
         """Return the finding that this stream broke, since the client's next one has begun."""

@@ -73,6 +73,9 @@ class Claim(Enum):
     """It is put to the client, or the client has answered the same words before."""
 
 
+WHISPER = "whisper"
+"""The key of findings that a command was answered in private."""
+
 _DIGITS = re.compile(r"\d+")
 
 _SILENCE = {Claim.QUESTION: "silent", Claim.MENTION: "mentioned"}
@@ -126,17 +129,13 @@ class Talk:
         """Takes back that the client answered in private, if it did so to the whole room."""
         self.failed: Disproof | None = None
         """Takes back that the program failed on `heard`: it may catch the exception."""
-        self.whispers = Newest[str, int](MAX_ANSWERED)
-        """How often a command was answered in private, by the key of the finding. That is no fault
-        if the client answers other commands in public: it does so on purpose."""
         self.answering = ""
         """The nickname of the occupant whom the client answered last."""
         self.answers_in_public = False
-        """Whether the client has answered a command in public."""
+        """Whether the client has answered a command in public. Then it is no fault that it answers
+        others in private: it does so on purpose."""
         self.asides = Newest[str, int](MAX_ANSWERED)
         """How often the client answered the same words beside the room, by their `key_of`."""
-        self.unread = Newest[str, int](MAX_ANSWERED)
-        """How often an encrypted message came, by the key of the finding."""
         self.encrypts = False
         """Whether the client has shown that it encrypts."""
         self.accounts = Newest[str, str](MAX_ANSWERED)
@@ -335,8 +334,7 @@ class Talk:
         element = stanza.element
         if spaces_of(element) & ENCRYPTIONS.keys() and not self.encrypts:
             self.encrypts = True
-            for key, times in self.unread.items():
-                yield from [Disproof(key)] * times
+            yield Disproof("unreadable ", is_of_all=True)
         if message.body or spaces_of(element).isdisjoint(SIGNALS):  # signals answer nothing
             self.react()
         if not message.body and not spaces_of(element) & ENCRYPTIONS.keys():
@@ -376,9 +374,7 @@ class Talk:
         self.answering = heard.nickname
         if message.is_public and is_command(heard.body):
             self.answers_in_public = True
-            for key, times in self.whispers.items():
-                yield from [Disproof(key)] * times
-            self.whispers.clear()
+            yield Disproof(f"private {WHISPER} ", is_of_all=True)
 
     def _take_late_answer(self, message: Heard) -> Iterator[Disproof]:
         """Note that a message was answered, in a log without times, which hides how late."""
@@ -425,13 +421,12 @@ def misplaced(talk: Talk, client: Entity, rooms: Rooms, stanza: Stanza) -> Itera
     if not name or not talk.is_answer_aside(heard, name):
         return
     words = {"what": quoted(heard.body, QUOTED), "room": quoted(heard.room)}
-    finding = cause(name, stanza.place, about=heard.room, other=quoted(jid), **words)
+    is_whisper = name == "private" and heard.claim is Claim.COMMAND
+    key = WHISPER if is_whisper else ""
+    finding = cause(name, stanza.place, key, about=heard.room, other=quoted(jid), **words)
     talk.mistyped = Disproof(finding.key) if jid == heard.room and not nickname else None
-    if name == "private" and heard.claim is Claim.COMMAND:
-        if talk.answers_in_public:
-            return
-        talk.whispers.add(finding.key, talk.whispers.get(finding.key, 0) + 1)
-    yield finding
+    if not (is_whisper and talk.answers_in_public):
+        yield finding
 
 
 def _where(heard: Heard, talk: Talk, rooms: Rooms, element: Element) -> str:
@@ -468,9 +463,7 @@ def unreadable(talk: Talk, rooms: Rooms, stanza: Stanza) -> Iterator[Finding]:
     if element.get("type") == "groupchat" and from_.partition("/")[2] != talk.answering:
         return
     about, name = names.lower_bare(from_), ENCRYPTIONS[min(encryptions)]
-    finding = cause("unreadable", stanza.place, about=about, other=quoted(from_), with_=name)
-    talk.unread.add(finding.key, talk.unread.get(finding.key, 0) + 1)
-    yield finding
+    yield cause("unreadable", stanza.place, about=about, other=quoted(from_), with_=name)
 
 
 def looped(talk: Talk, client: Entity, stanza: Stanza) -> Iterator[Finding]:
