@@ -4,10 +4,12 @@ import json
 import subprocess
 from pathlib import Path
 
-from tests.docs.pages import README, blocks, section
+from tests.docs.pages import PAGES, README, blocks, section
 from tests.support.prerequisites import agent
 
 MOST_BYTES = 10_000
+MOST_BYTES_OF_ALL = 165_000
+"""Of the pages in docs/ together, but for the page of `tap`."""
 
 
 def test_the_lines_for_codex_register_the_bridge_and_approve_one_tool(tmp_path: Path) -> None:
@@ -26,5 +28,7 @@ def test_the_lines_for_codex_register_the_bridge_and_approve_one_tool(tmp_path: 
     assert "[mcp_servers.xmpp.tools.xmppSend]" in config
 
 
-def test_it_is_short() -> None:
+def test_it_is_short_and_so_are_the_pages_to_which_it_leads() -> None:
     assert len(README.encode()) <= MOST_BYTES
+    pages = [page for page in PAGES if page.startswith("docs/") and page != "docs/tap.md"]
+    assert sum(len(PAGES[page].encode()) for page in pages) <= MOST_BYTES_OF_ALL
