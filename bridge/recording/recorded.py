@@ -17,15 +17,14 @@ from pathlib import Path
 from time import monotonic
 from typing import TypeVar
 
-from bridge.store.database import Query, Readable, Recorded, Span, Tenure
+from bridge.store.database import Query, Recorded, Span, Tenure
 from bridge.store.decision import absence
 from bridge.store.errors import AwayStoreError
 from bridge.store.location import lying_aside
 from bridge.store.opening import Place, Team, open_file
 from bridge.store.pairing import Wanted, key_of, same
 from bridge.store.postgresql import PostgresqlDatabase
-from bridge.store.reading import UNKNOWN, Extent, TeamReading
-from bridge.store.sqlite import SqliteDatabase
+from bridge.store.reading import UNKNOWN, Extent, Reading
 from bridge.store.writer import gap
 from bridge.text import seconds_of
 from bridge.xmpp.model.events import decode, encode
@@ -104,59 +103,48 @@ class Reader:
             mentions=wanted.nickname,
             stanzas=stanzas,
         )
-        span, extent = await self.ask(partial(_begin, query=query, since=since))
+        cursor = () if since is None else _match(since).groups()
+        span, extent = await self.ask(lambda reading: reading.begin(query, *cursor))
         place = self._place if isinstance(self._place, Path) else self._place.file
         aside = await asyncio.to_thread(lying_aside, place)
         aside_at = aside[0] if aside else -inf
         return Walk(self, query, span, extent, backward, seconds, unwritten, since, aside_at)
 
-    async def ask(self, work: Callable[[Readable], Answer], extent: Extent | None = None) -> Answer:
+    async def ask(self, work: Callable[[Reading], Answer], extent: Extent | None = None) -> Answer:
         """Return what `work` reads in the open store, in a thread; raises `StoreError`.
 
-        `extent` is what a walk through a team's store reads.
+        `extent` is what a walk reads.
         """
         return await asyncio.to_thread(self._ask, work, extent)
 
-    def _ask(self, work: Callable[[Readable], Answer], extent: Extent | None) -> Answer:
-        if isinstance(self._place, Path):
-            with closing(open_file(self._place, writable=False)) as database:
-                return work(database)
+    def _ask(self, work: Callable[[Reading], Answer], extent: Extent | None) -> Answer:
+        place, file = self._place, None
         with ExitStack() as opened:
-            file = None
-            if self._place.file.exists():
-                file = opened.enter_context(closing(open_file(self._place, writable=False)))
-            return self._ask_team(self._place, work, extent, file)
-
-    def _ask_team(
-        self,
-        team: Team,
-        work: Callable[[Readable], Answer],
-        extent: Extent | None,
-        file: SqliteDatabase | None,
-    ) -> Answer:
-        while extent is None or not extent.away:
-            kept: PostgresqlDatabase | None = None
-            with suppress(IndexError):  # several threads may ask
-                kept = self._kept.pop()
-            database = kept
-            try:
-                database = database or PostgresqlDatabase(team.url, writable=False)
-                answer = work(TeamReading(database, file, extent))
-            except BaseException as error:  # the connection is unfit even after a cancelled query
-                if database is not None:
-                    database.close()
-                if not isinstance(error, AwayStoreError):
-                    raise
-                if kept is None:  # else it was cut off since the last query
-                    if file is None or extent is not None:
+            if isinstance(place, Path) or place.file.exists():
+                file = opened.enter_context(closing(open_file(place, writable=False)))
+            while isinstance(place, Team) and (extent is None or not extent.away):
+                kept: PostgresqlDatabase | None = None
+                with suppress(IndexError):  # several threads may ask
+                    kept = self._kept.pop()
+                database = kept
+                try:
+                    database = database or PostgresqlDatabase(place.url, writable=False)
+                    answer = work(Reading(database, file, extent))
+                except BaseException as error:  # unfit even after a cancelled query
+                    if database is not None:
+                        database.close()
+                    if not isinstance(error, AwayStoreError):
                         raise
-                    self.away = str(error)
-                    break
-            else:
-                self._kept.append(database)
-                self.away = ""
-                return answer
-        return work(TeamReading(None, file, extent))
+                    if kept is None:  # else it was cut off since the last query
+                        if file is None or extent is not None:
+                            raise
+                        self.away = str(error)
+                        break
+                else:
+                    self._kept.append(database)
+                    self.away = ""
+                    return answer
+            return work(Reading(None, file, extent))
 
     def close(self) -> None:
         """Close the connection, if one is kept."""
@@ -174,8 +162,7 @@ class Walk:
     _reader: Reader
     _query: Query
     _span: Span
-    _extent: Extent | None
-    """What is read of a team's store."""
+    _extent: Extent
     _backward: bool
     _seconds: float
     unwritten: int | None
@@ -221,7 +208,8 @@ class Walk:
 
     def cursor_of(self, id_: int) -> str:
         """Return the cursor right after the event with this row id."""
-        if (extent := self._extent) is None or not extent.file:
+        extent = self._extent
+        if not extent.file:
             return f"{RECORDED}{self._span.store}-{id_}"
         row = extent.before.row if id_ < extent.base else id_ - extent.base + extent.sent
         return f"{RECORDED}{self._span.store}-{min(id_, extent.base)}-{extent.file}-{row}"
@@ -234,7 +222,7 @@ class Walk:
         """Return the `records`, which `run` has observed, that the store lacks."""
         domain = self._query.domain
 
-        def missing(database: Readable) -> list[Record]:
+        def missing(database: Reading) -> list[Record]:
             lacking = []
             for room in {record.room for record in records}:
                 ours, taken = [record for record in records if record.room == room], set[int]()
@@ -286,7 +274,7 @@ class Walk:
             self.gap = Loss(id_ + 1, evicted, "evicted") if id_ < evicted else None
 
     def _read(
-        self, database: Readable, *, after: int, until: int
+        self, database: Reading, *, after: int, until: int
     ) -> tuple[list[Recorded] | None, int, Span, int]:
         """Return some events, the row id up to which all were read, and the span of the store then.
 
@@ -310,14 +298,7 @@ def _match(cursor: str) -> re.Match[str]:
     return match
 
 
-def _begin(database: Readable, query: Query, since: str | None) -> tuple[Span, Extent | None]:
-    """Return the range of ids of a walk, and what it reads of a team's store."""
-    if not isinstance(database, TeamReading):
-        return database.span(query), None
-    return database.begin(query, *(_match(since).groups() if since is not None else ()))
-
-
-def _with_gaps(database: Readable, domain: str, rows: list[Recorded]) -> list[Recorded] | None:
+def _with_gaps(database: Reading, domain: str, rows: list[Recorded]) -> list[Recorded] | None:
     """Return the rows with a gap in place of each entry of a bridge that ended one.
 
     None if that is not known yet.

@@ -4,13 +4,13 @@ A store keeps events in their exact form (`bridge.xmpp.model.events.encode`), an
 room apart from it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import chain
 from sys import getsizeof
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
-from bridge.store.pairing import Alike, Key, Wanted
+from bridge.store.pairing import Key
 from bridge.text import memory_of
 
 UNIT_BYTES = 2_000
@@ -197,36 +197,3 @@ class Span(NamedTuple):
     """The id of the first of the events, less 1."""
     last: int
     """The id of the last of the events."""
-
-
-class Readable(Protocol):
-    """Where recorded events are read; one thread uses it. Methods may raise `StoreError`."""
-
-    patience: float
-    """A tenure that has not been extended for so many seconds has ended."""
-    unreadable: set[int]
-    """The ids of the damaged rows that `page` has left out so far."""
-
-    def now(self) -> float:
-        """Return the time by the clock that all observers in this store share."""
-
-    def tenures(self, room: str, domain: str) -> list[Tenure]:
-        """Return who was in the room when, for accounts of this domain."""
-
-    def page(
-        self, query: Query, *, after: int, until: int, limit: int, backward: bool = False
-    ) -> tuple[list[Recorded], int]:
-        """Return the first events that match, and the id up to which all were read.
-
-        Only ids above `after` and up to `until` are read, and only a bounded number of them. So
-        there may be more matches above the returned id. With `backward` it begins with the last
-        event up to `until`, and there may be more matches up to the returned id.
-        """
-
-    def span(self, query: Query) -> Span:
-        """Return the range of the ids that the events of the query's rooms and time have."""
-
-    def alike(
-        self, room: str, domain: str, run: str, wanted: Sequence[Wanted]
-    ) -> list[list[Alike]]:
-        """Return for each wanted event of this run the shared rows of other runs that it may be."""

@@ -1,17 +1,15 @@
 """What a file has for a team's database: the rows that wait, and how far it was shipped."""
 
 import fcntl
-import json
 import os
 import time
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
-from bridge.store import queries
-from bridge.store.database import Happened, Observer, Tenure, TracedXml
+from bridge.store.database import Happened, Observer, Recorded, Tenure
 from bridge.store.location import FILE_MODE, unusable
-from bridge.store.pairing import SAME_SECONDS, Key
+from bridge.store.pairing import SAME_SECONDS, key_of
 from bridge.store.retention import EXPIRED_AT_ONCE
 from bridge.store.sqlite import SqliteDatabase
 from bridge.store.team import Sent, Shipped
@@ -30,6 +28,12 @@ FULL = "the file of this machine was full, and the database away"
 DAMAGED = "a damaged row could not be shipped"
 """Reasons of gaps that count lost events."""
 
+OF_TARGET = {
+    "entries": "room IN (SELECT id FROM places WHERE target = ?)",
+    "traffic": "observer IN (SELECT id FROM runs WHERE target = ?)",
+}
+"""The conditions for the rows of a file that are shipped to one database."""
+
 
 @dataclass(frozen=True)
 class Shipment:
@@ -42,7 +46,7 @@ class Shipment:
     copied: int
     """Rows up to this id may be in the database under the former name of the file."""
     shipped: list[Shipped]
-    stanzas: list[tuple[int, Observer, TracedXml]]
+    stanzas: list[Recorded]
     last: Sent
     """How far the batch goes, with damaged rows."""
     damaged: int
@@ -89,57 +93,47 @@ class Outbox:
     def waiting(self) -> int:
         """Return how many events and stanzas wait."""
         sent, _ = self.file.marks()
-        rows = "SELECT count(*) FROM entries JOIN places ON places.id = room "
-        stanzas = "SELECT count(*) FROM traffic JOIN runs ON runs.id = observer "
-        count = 0
-        for select, last in ((rows, sent.event), (stanzas, sent.stanza)):
-            if select is rows or self._stanzas:
-                where = "WHERE entries.id > ?" if select is rows else "WHERE traffic.id > ?"
-                (number,) = self.file.row(
-                    f"{select} {where} AND target = ?", (last, self.file.target)
-                )
-                count += number
-        return count
+        waiting = [self._count("entries", sent.event)]
+        if self._stanzas:
+            waiting.append(self._count("traffic", sent.stanza))
+        return sum(waiting)
+
+    def _count(self, table: str, last: int) -> int:
+        count = f"SELECT count(*) FROM {table} NOT INDEXED WHERE {OF_TARGET[table]} AND id > ?"
+        (number,) = self.file.row(count, (self.file.target, last))
+        return int(number)
 
     def batch(self) -> Shipment:
         """Read the rows that wait, as many as one transaction ships."""
         file = self.file
         with file.snapshot():
-            sent, trying = self.file.marks()
+            sent, trying = file.marks()
             (copied,) = file.row("SELECT copied FROM file")
-            rows = file.all(
-                "SELECT entries.id, at, seen, jid, domain, account, nickname, run, shared, "
-                "content, stanza, event FROM entries JOIN places ON places.id = room "
-                "LEFT JOIN runs ON runs.id = observer WHERE places.target = ? AND entries.id > ? "
-                "ORDER BY entries.id LIMIT ?",
-                (file.target, sent.event, BATCH),
-            )
-            stanzas = file.all(
-                "SELECT traffic.id, account, nickname, run, at, direction, connection, xml "
-                "FROM traffic JOIN runs ON runs.id = observer WHERE target = ? AND traffic.id > ? "
-                "ORDER BY traffic.id LIMIT ?",
-                (file.target, sent.stanza, BATCH if self._stanzas else 0),
-            )
+            rows = self._rows("entries", sent.event, BATCH)
+            stanzas = self._rows("traffic", sent.stanza, BATCH if self._stanzas else 0)
             tenures = file.all(
                 "SELECT jid, domain, tenures.id, run, since, until, since_at, until_at, ended "
                 "FROM tenures JOIN places ON places.id = place WHERE target = ? AND until >= ?",
                 (file.target, file.now() - CONFIRMED_SECONDS),
             )
-        events = [shipped for row in rows if (shipped := _shipped(row)) is not None]
+        events = file.readable(rows, stanzas=False)
         return Shipment(
             sent,
             trying,
             copied,
-            events,
-            [
-                (id_, Observer(*by), TracedXml(at / 1000, *texts))
-                for id_, *by, at, direction, connection, xml in stanzas
-                if {*map(type, texts := (direction, connection, xml))} == {str} and type(at) is int
-            ],
+            [*map(_shipped, events)],
+            file.readable(stanzas, stanzas=True),
             Sent(rows[-1][0] if rows else sent.event, stanzas[-1][0] if stanzas else sent.stanza),
             len(rows) - len(events),
             max(len(rows), len(stanzas)) < BATCH,
             [(jid, domain, Tenure(*row)._replace(file=file.name)) for jid, domain, *row in tenures],
+        )
+
+    def _rows(self, table: str, last: int, limit: int) -> list[tuple[Any, ...]]:
+        return self.file.all(
+            f"{self.file.select(stanzas=table == 'traffic')} WHERE {OF_TARGET[table]} "
+            "AND events.id > ? ORDER BY events.id LIMIT ?",
+            (self.file.target, last, limit),
         )
 
     def taken(self, since: float, row: int) -> set[int]:
@@ -208,30 +202,14 @@ class Outbox:
         """
         file, now = self.file, self.file.now()
         sent, _ = self.file.marks()
-        rows = (
-            "SELECT {0}.id FROM {0} JOIN {1} ON {1}.id = {2} WHERE target = ? {3} ORDER BY {0}.id"
-        )
-        events = rows.format("entries", "places", "room", "AND entries.id <= ? AND seen < ?")
-        stanzas = rows.format("traffic", "runs", "observer", "AND traffic.id <= ? AND at < ?")
-        gone = 0
+        until = 1000 * (now - CONFIRMED_SECONDS)
         with file.transaction():
-            for table, select, last in (
-                ("entries", events, sent.event),
-                ("traffic", stanzas, sent.stanza),
-            ):
-                until = 1000 * (now - CONFIRMED_SECONDS)
-                gone += self._delete(table, select, (file.target, last, until))
+            gone = self._delete("entries", sent, "id <= ? AND seen < ?", sent.event, until)
+            gone += self._delete("traffic", sent, "id <= ? AND at < ?", sent.stanza, until)
             if not gone and file.size() > most:
-                for table, parent, key in (
-                    ("traffic", "runs", "observer"),
-                    ("entries", "places", "room"),
-                ):
-                    # Gaps count what is lost, and say who came when.
-                    kept = "AND kind <> 'gap'" if table == "entries" else ""
-                    oldest = rows.format(table, parent, key, kept)
-                    gone += self._delete(table, oldest, (file.target,), sent.event)
-                    if gone:
-                        break
+                gone = self._delete("traffic", sent, "TRUE")
+                # Gaps count what is lost, and say who came when.
+                gone = gone or self._delete("entries", sent, "kind <> 'gap'")
             file.all("DELETE FROM same WHERE row < (SELECT min(id) FROM entries)")
             file.all("DELETE FROM tenures WHERE until < ?", (now - TENURE_SECONDS,))
             file.shrink()
@@ -239,31 +217,22 @@ class Outbox:
             file.checkpoint()
         return gone > 0
 
-    def _delete(
-        self, table: str, select: str, values: tuple[object, ...], sent: int | None = None
-    ) -> int:
-        """Delete some rows; events above the id `sent` are counted in a gap."""
-        ids = [id_ for (id_,) in self.file.all(f"{select} LIMIT ?", (*values, EXPIRED_AT_ONCE))]
+    def _delete(self, table: str, sent: Sent, where: str, *values: float) -> int:
+        """Delete the first rows; events that were not sent are counted in a gap."""
+        rows = self.file.all(
+            f"SELECT id FROM {table} NOT INDEXED WHERE {OF_TARGET[table]} AND {where} "
+            "ORDER BY id LIMIT ?",
+            (self.file.target, *values, EXPIRED_AT_ONCE),
+        )
+        ids = [id_ for (id_,) in rows]
         self.file.remove(table, ids)
-        lost = sum(id_ > sent for id_ in ids) if sent is not None and table == "entries" else 0
-        if lost:
+        if table == "entries" and (lost := sum(id_ > sent.event for id_ in ids)):
             self.lose(lost, FULL, time.time())
         return len(ids)
 
 
-def _shipped(row: tuple[object, ...]) -> Shipped | None:
-    """Return the event in a row; None if it is damaged."""
-    id_, at, seen, jid, domain, *by, shared, content, stanza, exact = row
-    texts = (jid, domain, exact, *by)
-    if all(type(text) is str for text in texts) and type(at) is type(seen) is int:
-        with suppress(ValueError, RecursionError):
-            event = json.loads(str(exact))
-            if type(event) is dict and type(event.get("kind")) is str and type(content) is int:
-                if not 0 <= at <= queries.LATEST:
-                    return None
-                key = Key(content, stanza if type(stanza) is int else None)
-                happened = Happened(
-                    at / 1000, str(jid), event, bool(shared), seen=seen / 1000, key=key
-                )
-                return Shipped(Observer(*map(str, by)), happened, int(str(id_)))
-    return None
+def _shipped(row: Recorded) -> Shipped:
+    happened = Happened(
+        row.at, row.room, row.event, row.shared, seen=row.seen, key=key_of(row.event)
+    )
+    return Shipped(row.observer, happened, row.id)

@@ -1,19 +1,20 @@
-"""Reads a team's database, and behind it what this machine's file has not shipped yet.
+"""Reads a store: a file, or a team's database and behind it what the file has not shipped yet.
 
-The ids of a reading are the database's up to its `base`. The ids above that are the rows of the
-file, counted from the first that the database did not have when the reading began. A reader may
-have seen a row of its file before the database had it, or before the database had another machine's
-row of the same event. Such a row is not shown again.
+Of a team's store, the ids of a reading are the database's up to its `base`. The ids above that are
+the rows of the file, counted from the first that the database did not have when the reading began.
+A reader may have seen a row of its file before the database had it, or before the database had
+another machine's row of the same event. Such a row is not shown again.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 
-from bridge.store.database import Query, Readable, Recorded, Span, Tenure
+from bridge.store.database import Query, Recorded, Span, Tenure
 from bridge.store.pairing import Alike, Wanted, key_of, same
 from bridge.store.postgresql import PostgresqlDatabase
 from bridge.store.shipping import SHIFT_SECONDS
+from bridge.store.sql import SqlDatabase
 from bridge.store.sqlite import SqliteDatabase
 
 UNKNOWN = "0"
@@ -47,7 +48,7 @@ class Extent:
     """Rows of the file, and ids of the database, of events that were seen twice already."""
 
 
-class TeamReading:
+class Reading:
     """Reads both; one thread uses it. Without a database, it reads the file alone."""
 
     def __init__(
@@ -57,8 +58,11 @@ class TeamReading:
         extent: Extent | None,
     ) -> None:
         self._database, self._file, self._extent = database, file, extent
+        source = database or file
+        assert source is not None  # one of the two is there
+        self._source: SqlDatabase = source
         self.unreadable: set[int] = set()
-        self.patience = 0.0 if database is None else database.patience
+        self.patience = source.patience
 
     def begin(
         self,
@@ -73,10 +77,12 @@ class TeamReading:
         A cursor gives the name of the database and its last id that a reader was shown, the name of
         this machine's file, and its last row that the reader was shown.
         """
+        if self._file is not None and not self._file.target:  # the file is all
+            return self._file.span(query), Extent(0, 0, 0, Shown(), "", away=True)
         marks, name = self._marks(query.stanzas), "" if self._file is None else self._file.name
         before = Shown(int(id_), int(row or 0) if file == name else 0)
         if self._database is None:
-            assert self._file is not None  # one of the two is there
+            assert self._file is not None
             known, base = self._file.reached()
             if store:
                 known, base = store, before.id
@@ -105,15 +111,11 @@ class TeamReading:
 
     def span(self, query: Query) -> Span:
         """Return the range of the ids in the database, or in the file without one."""
-        database: Readable | None = self._database or self._file
-        assert database is not None
-        return database.span(query)
+        return self._source.span(query)
 
     def now(self) -> float:
         """Return the time by the clock of the database, or of the file."""
-        database: Readable | None = self._database or self._file
-        assert database is not None
-        return database.now()
+        return self._source.now()
 
     def _ahead(self) -> float:
         """Return by how much the database's clock is ahead of the file's."""
@@ -200,7 +202,8 @@ class TeamReading:
         if self._file is None or not row.shared:
             return False
         if self._database is None:
-            return 0 < self._file.same_as(row.row) <= extent.before.id
+            known = extent.before.id
+            return known > 0 and 0 < self._file.same_as(row.row) <= known
         wanted = Wanted(key_of(row.event), row.seen + self._ahead(), -inf)
         (alike,) = self._database.alike(
             row.room, query.domain, "", [wanted], name=extent.file, until=extent.base

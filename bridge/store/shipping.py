@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from math import inf
 
-from bridge.store.database import Tenure
+from bridge.store.database import Tenure, TracedXml
 from bridge.store.errors import (
     AwayStoreError,
     BusyStoreError,
@@ -74,9 +74,11 @@ def ship(outbox: Outbox, database: PostgresqlDatabase, host: str) -> bool:
         rows = [_ahead(each, ahead) for each in waiting]
         known = known_to(database, mark.id, rows, outbox, batch)
         database.ship(mark.id, [each for each in rows if each.number not in known])
-        for number, observer, stanza in batch.stanzas:
-            if number > reached.stanza:
-                database.append_stanzas(observer, [stanza], mark.id, number)
+        for row in batch.stanzas:
+            if row.id > reached.stanza:
+                texts = (row.event[name] for name in ("direction", "connection", "xml"))
+                stanza = TracedXml(row.at, *texts)
+                database.append_stanzas(row.observer, [stanza], mark.id, row.id)
         database.attend(mark.id, [_until(*each, end, ahead) for each in batch.tenures])
         database.hear(mark._replace(sent=batch.last.event, sent_stanza=batch.last.stanza))
         if batch.last != batch.sent:

@@ -206,8 +206,9 @@ class SqlDatabase(ABC):
         conditions, more = self._conditions(query)
         # SQLite relies on the order of the ids, and checks only one of the two bounds for each row.
         # A row with a damaged id may be out of order. The `+` makes SQLite check both bounds.
+        matching = f"({within}{self.astray(query)}) AND {conditions}"
         rows = self.all(
-            f"{self._select(query)} WHERE ({within}{self.astray(query)}) AND {conditions} "
+            f"{self.select(stanzas=query.stanzas)} WHERE {matching} "
             "AND events.id > ? AND events.id <= ? AND +events.id > ? AND +events.id <= ? "
             f"ORDER BY events.id {order} LIMIT ?",
             (*values, *more, first, last, first, last, limit),
@@ -225,9 +226,9 @@ class SqlDatabase(ABC):
                 rest,
             )
             read_to = min(edge_id, first) if backward else max(edge_id, last)
-        return self._readable(rows, stanzas=query.stanzas), read_to
+        return self.readable(rows, stanzas=query.stanzas), read_to
 
-    def _readable(self, rows: list[tuple[Any, ...]], *, stanzas: bool) -> list[Recorded]:
+    def readable(self, rows: list[tuple[Any, ...]], *, stanzas: bool) -> list[Recorded]:
         """Return the events in the rows. Unreadable rows are noted."""
         exact = map(queries.with_stanza, rows) if stanzas else rows
         events = [event for row in exact if (event := queries.recorded(row)) is not None]
@@ -236,10 +237,11 @@ class SqlDatabase(ABC):
             self.warnings["damaged"] = left_out(len(self.unreadable))
         return events
 
-    def _select(self, query: Query) -> str:
+    def select(self, *, stanzas: bool) -> str:
+        """Return the SQL that selects all events, or stanzas, as `readable` takes them."""
         origin = f"{self.file}, {self.NUMBER}"
         known = f"LEFT JOIN runs ON runs.id = events.observer {self.FILES}"
-        if query.stanzas:
+        if stanzas:
             return f"{_STANZAS}, {origin} FROM traffic AS events {known}"
         places = "LEFT JOIN places ON places.id = events.room"
         return f"{_RECORDED}, {origin} FROM {self.ENTRIES} {places} {known}"

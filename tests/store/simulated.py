@@ -20,7 +20,7 @@ from bridge.store.errors import AwayStoreError, BusyStoreError, StoreError, Unsu
 from bridge.store.outbox import Shipment
 from bridge.store.pairing import Alike, Wanted, key_of
 from bridge.store.postgresql import SILENCE_SECONDS as TEAM_SECONDS
-from bridge.store.reading import TeamReading
+from bridge.store.reading import Reading
 from bridge.store.team import Mark, Sent, Shipped
 from bridge.store.writer import Entered, Left, Moment, Writer
 from bridge.text import seconds_of
@@ -115,6 +115,7 @@ class File(Table):
     def __init__(self, world: "World", name: str) -> None:
         super().__init__(world, name, SILENCE_SECONDS)
         self.ahead = EPOCH + world.chance.choice([0.0, 0.0, 5.0, -3600.0])
+        self.target = "a team's"
         self.same: dict[int, int] = {}
         self.sent = self.trying = Sent(0, 0)
         self.base = ("0", 0)
@@ -399,9 +400,9 @@ class World:
             cursor: tuple[str, ...] = (file.name, str(file.newest()))
         else:
             away = base.away
-            reading = TeamReading(None if away else cast("Any", base), cast("Any", file), None)
+            reading = Reading(None if away else cast("Any", base), cast("Any", file), None)
             span, extent = reading.begin(QUERY, *person.cursor)
-            reading = TeamReading(None if away else cast("Any", base), cast("Any", file), extent)
+            reading = Reading(None if away else cast("Any", base), cast("Any", file), extent)
             first = int(person.cursor[1]) if person.cursor else span.first
             shown = []
             while first < span.last:
