@@ -194,7 +194,7 @@ def hinted(element: Element, own: str) -> bool | None:
         return not own or lower_bare(to) != lower_bare(own) if tag != "iq" or to else None
     if own and to is not None and lower_bare(to) == lower_bare(own):
         return False
-    if own and from_.lower() in {own.lower(), lower_bare(own)}:
+    if own and lower_bare(from_) == lower_bare(own):
         return True
     if tag == "message" and kind == "error":
         return False  # clients leave `from` out
@@ -295,8 +295,9 @@ class Directions:
     def _learn_address(self, element: Element) -> None:
         if element.tag == "iq" and element.get("from") is None:
             self.own = element.findtext(f"{_BIND}/{{{names.BIND}}}jid") or self.own
-        if not self.own and _is_of_room(element) and "/" in element.get("to", ""):
-            self.own = element.get("to", "")
+        if not self.own and _is_of_room(element):
+            to = element.get("to", "")
+            self.own = to if "/" in to or 110 in names.codes_of(element) else ""
 
     def _word(self, shape: Shape) -> Word | None:
         """Return the word of a shape that names the direction: best one with its opposite."""

@@ -349,8 +349,8 @@ def refused(room: Room, client: Entity, stanza: Stanza, nickname: str) -> Iterat
 
 def renamed(room: Room, stanza: Stanza, nickname: str, codes: frozenset[int]) -> Iterator[Finding]:
     """Note that the room lets the client in by another nickname than it asked for."""
-    is_other = 110 in codes and room.nickname not in {"", nickname}
-    if room.state is RoomState.ASKED and (210 in codes or is_other):
+    is_other = room.nickname not in {"", nickname} and not codes.isdisjoint({110, 210})
+    if room.state is RoomState.ASKED and is_other:
         words = {"asked": quoted(room.nickname), "nickname": quoted(nickname)}
         yield cause("renamed", stanza.place, about=room.jid, room=quoted(room.jid), **words)
 

@@ -23,7 +23,10 @@ the same address, or about the stream to the address's server.
 """
 
 TOLD = frozenset(
-    {"stops-at-tls", "other-error", "refused-request", "unheard", "one-sided", "failed"}
+    {
+        *{"stops-at-tls", "other-error", "refused-request", "unheard", "one-sided"},
+        *{"failed", "renamed"},
+    }
 )
 """The causes of notes that are aside beside "No error was found", so that it hides no error."""
 

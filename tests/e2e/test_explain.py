@@ -70,11 +70,13 @@ def test_the_command_that_should_be_answered_is_told_by_the_user() -> None:
 
 
 def test_a_note_is_shown_only_where_everything_is_asked_for() -> None:
-    renamed = JOIN[1].replace("code='110'/>", "code='110'/><status code='210'/>")
+    renamed = JOIN[1].replace("/bot'", "/Robby'")
     text = "\n".join([*LOGIN, ASK, renamed])
     ran = explain(text=text)
     assert (ran.returncode, " note " in ran.stdout) == (0, False)
-    assert ran.stdout.splitlines()[1:] == ["  nothing wrong was found", "No error was found."]
+    nothing, conclusion = ran.stdout.splitlines()[1:]
+    assert nothing == "  nothing wrong was found"
+    assert conclusion.startswith("No error was found. stdin:14: The client asked for the nickname")
     assert "  note " in explain("--all", text=text).stdout
 
 
