@@ -92,6 +92,8 @@ def ended(ending: Ending, client: Entity, login: LoginState, stanza: Stanza) -> 
     elif condition == "connection-timeout" and (owed := ending.owed) is not None:
         asked = f"request {quoted(owed.what, QUOTED)}" if owed.what else "r (XEP-0198)"
         sent = f" The client never answered its {asked} {owed.stanza.place.words}."
+    if name == "not-xml" and login.restarting and login.authenticated:
+        sent = " The log has no header of the client since its login: it has to begin a new stream."
     if name == "not-xml" and (bad := ending.last_bad) is not None:
         around = bad.element.get(AROUND)
         where = f", in {quoted(around)}" if around else ""

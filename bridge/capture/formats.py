@@ -170,7 +170,7 @@ MAX_NAMED = 200
 
 _CONDITION = re.compile(
     rf"(?<![\w-])(?:{'|'.join(each for each in sorted(CONDITIONS) if '-' in each)})(?![\w-])"
-    r"|(?<=[Ee]rror: )(?:conflict|forbidden)\b"
+    r"|(?:(?<=[Ee]rror: )|(?<=<))(?:conflict|forbidden)\b"
 )
 
 

@@ -87,6 +87,8 @@ _CONTAINER = re.compile(
     re.VERBOSE,
 )
 """The text that containers and journald put in front of each line of a program's output."""
+_EATEN = re.compile(r"(?<![<:/\w])stream:error([^<>]*)</stream:error>")
+"""A stream error whose first tag a web page took for its own."""
 _WAYS: tuple[tuple[str, re.Pattern[str], Callable[[str], str]], ...] = tuple(
     (mark, re.compile(rf"{bracket}(?:stream:)*(?:{_NAMES})(?={behind})"), meaning)
     for mark, bracket, behind, meaning in (
@@ -224,6 +226,8 @@ class Fragments:
         text = _without_container(line.text)
         if self._marks and (data := self._data_in(line, text)) is not None:
             return data
+        if "stream:error" in text:
+            text = _EATEN.sub(r"<stream:error>\1</stream:error>", text)
         start = _start_in(text)
         if start is None and not self._has_raw:
             for mark, pattern, meaning in _WAYS:

@@ -11,6 +11,7 @@ from tests.capture.logs import (
     MECHANISMS,
     ROOM,
     SASL,
+    SEAT,
     STREAM_ERRORS,
     USER,
     bounce,
@@ -37,6 +38,7 @@ TERMINATE = "<body xmlns='http://jabber.org/protocol/httpbind' type='terminal' c
 
 OFFER = "<<< <stream:features>{}</stream:features>"
 CLOSE = ">>> </stream:stream>"
+MUC = "http://jabber.org/protocol/muc"
 ROUND = str.maketrans("<>", "()")
 KICK = out(307).replace("<status code='110'/>", "")
 
@@ -98,6 +100,25 @@ NAMED: dict[str, tuple[list[str], str]] = {
         [f"ERROR:bot: {REFUSAL}".replace(" from", " xmlns='jabber:client' from").translate(ROUND)],
         "members only",
     ),
+    "a stream error whose first tag a page ate": (
+        ["RECV: stream:errorslow</stream:error>", "RECV: </stream:stream>"],
+        'It says: "slow"',
+    ),
+    "another nickname than asked for, in two stanzas alone": (
+        [
+            f"<presence to='{ROOM}/Bo' from='bot@x/r'><x xmlns='{MUC}'/></presence>",
+            f"<presence from='{ROOM}/Al' to='bot@x'><x xmlns='{USER}'>{SEAT}</x></presence>",
+        ],
+        'asked for the nickname "Bo"',
+    ),
+    "no new stream after the login": (
+        [
+            f">>> <auth xmlns='{SASL}' mechanism='PLAIN'>AGEAYg==</auth>",
+            f"<<< <success xmlns='{SASL}'/>",
+            "<<< " + STATED.format("not-well-formed", "x"),
+        ],
+        "no header of the client since its login",
+    ),
     "an offer without a way to log in": (
         [f">>> {HEADER}", f"<<< {HEADER}", OFFER.format("<register xmlns='x'/>"), CLOSE],
         "no way to log in (in line 3)",
@@ -141,6 +162,7 @@ SILENT = {
         *[f"conn {word}: {HEADER}" for word in ("QUEUED", "SENT")],
         f"conn RECV: {HEADER}",
     ],
+    "a stream error in words": [f"INFO bot: saw stream:error again {ROOM}", PING],
     "an old login": [
         *[f">>> {HEADER}", f"<<< {HEADER}", OFFER.format("<auth xmlns='x'/>")],
         *[">>> <iq type='set' id='a'><query xmlns='jabber:iq:auth'/></iq>", "<<< <iq id='a'/>"],
@@ -181,6 +203,7 @@ def test_the_answer_of_the_clients_own_account_is_known_without_its_login() -> N
     [
         ("a\n  SASLError: not-authorized - no\nb", 'names not-authorized: "SASLError: not-auth'),
         ("StreamError: conflict\n  at f (a.js:1:2)", 'conflict: "StreamError: conflict"'),
+        ("<error type=auth><conflict xmlns='a'/>", "names conflict"),
         (f"{'x' * 500} item-not-found {'y' * 500}", "x item-not-found"),
         ("see not-authorized-users.txt, a conflict, forbidden", ""),
     ],
