@@ -41,23 +41,12 @@ class Model(Protocol):
 
 
 def model_for(configuration: Configuration, context: Context) -> Model:
-    """Return the model for one call; raises `ToolError` where there is none."""
-    model = Sampling(context) if context.can_ask(METHOD) else endpoint(configuration)
-    if model is None:
-        wanted = ("LLM_BASE_URL", "LLM_MODEL")
-        missing = " and ".join(name for name in wanted if configuration.loaded[name] is None)
-        raise ToolError(
-            "There is no model to do this: the client offers none for this call (sampling), and "
-            f"{missing} {'is' if missing in wanted else 'are'} not set.",
-            condition="unconfigured",
-            hint="Set LLM_BASE_URL and LLM_MODEL (and LLM_API_KEY where one is needed), or use a "
-            "client with sampling.",
-        )
-    return model
+    """Return the model for one call: the client's, or that of the settings.
 
-
-def endpoint(configuration: Configuration) -> "ChatCompletions | None":
-    """Return the model of the settings, if they have one; raises `ToolError` for wrong ones."""
+    Raises `ToolError` if there is none, or if the settings of the model are wrong.
+    """
+    if context.can_ask(METHOD):
+        return Sampling(context)
     flaws = [str(flaw) for flaw in configuration.problems if flaw.variable.startswith("LLM_")]
     if flaws:
         raise ToolError(
@@ -67,7 +56,15 @@ def endpoint(configuration: Configuration) -> "ChatCompletions | None":
         )
     base_url, model = configuration.llm_base_url, configuration.llm_model
     if base_url is None or model is None:
-        return None
+        wanted = ("LLM_BASE_URL", "LLM_MODEL")
+        missing = " and ".join(name for name in wanted if configuration.loaded[name] is None)
+        raise ToolError(
+            "There is no model to do this: the client offers none for this call (sampling), and "
+            f"{missing} {'is' if missing in wanted else 'are'} not set.",
+            condition="unconfigured",
+            hint="Set LLM_BASE_URL and LLM_MODEL (and LLM_API_KEY where one is needed), or use a "
+            "client with sampling.",
+        )
     return ChatCompletions(base_url, model, configuration.llm_api_key)
 
 
