@@ -9,18 +9,8 @@ MAX_CHARACTERS = 1_000_000
 """The longest text that is looked at. A longer one would keep everybody else waiting for over a
 tenth of a second."""
 
-_GOOD = """
-amazing beautiful best better brilliant cheerful delight delighted delightful enjoy enjoyed
-excellent fantastic fine fun glad good grateful great happy impressive joy kind like liked love
-loved lovely nice outstanding perfect pleasant pleased reliable smooth success superb terrific thank
-thanks useful win wonderful works
-"""
-_BAD = """
-angry annoyed annoying awful bad boring broken bug confusing crash crashed disappointed
-disappointing dreadful error fail failed fails failure fear hate hated horrible hurt lose lost mess
-nasty pain painful poor problem rude sad slow sorry terrible ugly unhappy unpleasant useless worse
-worst wrong
-"""
+_GOOD = "best better enjoy excellent fun good great happy joy love nice works"
+_BAD = "awful bad broken fail hate horrible mess sad sorry terrible worse wrong"
 GOOD, BAD = frozenset(_GOOD.split()), frozenset(_BAD.split())
 
 _WORD = re.compile(r"[^\W\d_]+")
