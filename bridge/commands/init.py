@@ -28,7 +28,7 @@ from bridge.registration.files import ConfigFile
 from bridge.registration.launch import ENV_FILE_OPTION, own_command
 from bridge.registration.register import home_folder
 from bridge.settings import sources
-from bridge.settings.env_file import difference, with_variables
+from bridge.settings.env_file import changed, with_variables
 from bridge.settings.load import load
 from bridge.settings.table import SECRETS, TABLE, VARIABLES, Configuration, Settings
 from bridge.settings.values import SettingsError
@@ -156,8 +156,7 @@ class Setup:
         certificate_before = (anchor.read() or "") if trusts else ""
         after = with_variables(self._before, {name: self._values.get(name, "") for name in ASKED})
         if self._before and after != self._before:
-            for line in difference(self._before, after, ASKED):
-                say(line)
+            say(f"This changes {', '.join(changed(self._before, after, ASKED))} in {path}.")
             if not agrees("Write it?", default=True):
                 return False
         self._after = after

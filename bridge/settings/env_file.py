@@ -1,4 +1,4 @@
-"""Sets and removes variables in the text of a `.env` file, and shows what that changes."""
+"""Sets and removes variables in the text of a `.env` file."""
 
 import io
 import re
@@ -7,9 +7,8 @@ from collections.abc import Iterable, Mapping
 from dotenv.parser import parse_stream
 
 from bridge.settings.sources import parsed
-from bridge.settings.table import SECRETS, VARIABLES
+from bridge.settings.table import VARIABLES
 from bridge.settings.values import SettingsError
-from bridge.text import one_line
 
 _PLAIN = re.compile(r"[A-Za-z0-9_@%+:,./\[\]-]+")
 """Values that mean the same without quotation marks."""
@@ -21,10 +20,6 @@ _STATEMENT = re.compile(
     re.DOTALL,
 )
 """Matches blank lines, a variable's name, its value, the comment behind it, and the line's end."""
-
-_CREDENTIALS = re.compile(r"(?:(?<=://)|(?<=:)(?!//)).*(?=@)|(?<=\?).+")
-"""Finds what stands before the host in a URL, or behind a name, and what a URL asks for. No address
-of a room or an account has a colon before the `@`."""
 
 
 def with_variables(text: str, values: Mapping[str, str]) -> str:
@@ -41,7 +36,7 @@ def with_variables(text: str, values: Mapping[str, str]) -> str:
         statement, name, value = binding.original.string, binding.key or "", binding.value or ""
         present.add(name)
         if values.get(name, value) != value:
-            statement = _changed(statement, values[name])
+            statement = _with_value(statement, values[name])
         kept += statement
     new = (f"{name}={_quoted(value)}" for name, value in values.items() if name not in present)
     lines = [line for line in new if not line.endswith("=")]
@@ -67,26 +62,13 @@ def _check(before: str, after: str, values: Mapping[str, str]) -> None:
         )
 
 
-def difference(before: str, after: str, names: Iterable[str]) -> list[str]:
-    """Return what becomes of these variables, as lines of a diff without secrets."""
+def changed(before: str, after: str, names: Iterable[str]) -> list[str]:
+    """Return the names of the variables that have another value in `after`."""
     was, now = parsed(before).values, parsed(after).values
-    secrets = [values[name] for values in (was, now) for name in SECRETS if values.get(name)]
-    lines = []
-    for name in names:
-        for sign, value in (("-", was.get(name, "")), ("+", now.get(name, ""))):
-            if value and was.get(name, "") != now.get(name, ""):
-                lines.append(f"{sign}{name}={_shown(name, value, secrets)}")
-    return lines
+    return [name for name in names if was.get(name, "") != now.get(name, "")]
 
 
-def _shown(name: str, value: str, secrets: list[str]) -> str:
-    # A quotation mark that is not closed may have put other lines, with secrets, into a value.
-    if "\n" in value or name in SECRETS or any(each in value for each in (*SECRETS, *secrets)):
-        return "***"
-    return one_line(_CREDENTIALS.sub("***", value))
-
-
-def _changed(statement: str, value: str) -> str:
+def _with_value(statement: str, value: str) -> str:
     """Return the statement with another value; if `value` is empty, only its comment."""
     match = _STATEMENT.fullmatch(statement)
     assert match is not None  # it was parsed
