@@ -72,7 +72,8 @@ def _add_client(command: argparse.ArgumentParser) -> None:
     _add_toolsets(command)
     _add_flag(command, "--json", "each answer as it came, in one line")
     help_ = "separate messages by line ends, or write Content-Length headers before each"
-    command.add_argument("--framing", choices=("lines", "headers"), help=help_)
+    kinds = ("lines", "headers")
+    command.add_argument("--framing", choices=kinds, default="lines", help=help_)
     dates = [revision.date for revision in ALL]
     help_ = f"speak this revision of MCP: {', '.join(dates)}"
     command.add_argument("--revision", choices=dates, metavar="DATE", help=help_)

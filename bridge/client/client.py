@@ -11,7 +11,6 @@ from bridge.client.arguments import SHOWN_CHARACTERS, Parameter, parameters, pro
 from bridge.client.errors import RequestError, ServerError
 from bridge.client.process import ServerProcess
 from bridge.mcp import jsonrpc, revisions
-from bridge.mcp.framing import Framing
 from bridge.mcp.jsonrpc import Json, compact, objects, parse
 from bridge.mcp.revisions import Revision
 from bridge.text import one_line
@@ -60,12 +59,9 @@ class ServerCatalogue:
 class Client:
     """Speaks MCP with one server; tools may be called by bare JSON-RPC at any time."""
 
-    def __init__(
-        self, server: ServerProcess, framing: Framing | None = None, wanted: Revision | None = None
-    ) -> None:
-        """If `framing` or `wanted` is None, `open` finds one that the server takes."""
+    def __init__(self, server: ServerProcess, wanted: Revision | None = None) -> None:
+        """If `wanted` is None, `open` finds a revision that the server takes."""
         self.server = server
-        self._framings = [framing] if framing else list(Framing)
         self._wanted = wanted
         self.revision = FIRST_OFFER
         self.bare = False
@@ -93,15 +89,14 @@ class Client:
     async def open(self, *, seconds: float = HANDSHAKE_SECONDS) -> None:
         """Agree on a revision, with the handshake or without; raises `ServerError`.
 
-        If the server stays silent, try `Content-Length` headers, unless the framing is given. If
-        the server knows no method of MCP, speak bare JSON-RPC.
+        If the server knows no method of MCP, speak bare JSON-RPC.
         """
-        for framing in self._framings:
-            self.server.framing = framing
-            with suppress(TimeoutError):
-                async with asyncio.timeout(seconds):
-                    return await self._agree()
-        raise ServerError(f"no answer within {seconds:g} s: is it an MCP server?")
+        try:
+            async with asyncio.timeout(seconds):
+                await self._agree()
+        except TimeoutError as error:
+            silent = f"no answer within {seconds:g} s: is it an MCP server?"
+            raise ServerError(silent) from error
 
     async def _agree(self) -> None:
         refusals: list[RequestError] = []

@@ -51,7 +51,7 @@ async def run_client(
     command: Sequence[str],
     *,
     as_json: bool,
-    framing: Framing | None,
+    framing: Framing,
     revision: Revision | None,
     configuration: Configuration,
     chat: bool,
@@ -60,7 +60,7 @@ async def run_client(
 
     Unless stdin and stdout are terminals, stdout gets answers only, one on each line, and the
     greeting goes to stderr. The exit code is 1 if any call failed, or the server did.
-    If `framing` or `revision` is None, the client finds one that the server takes.
+    If `revision` is None, the client finds one that the server takes.
     `configuration` gives the log its level and file. In a `chat` at a terminal, a line is said in
     the room.
     """
@@ -78,7 +78,8 @@ async def run_client(
         server = None
         try:
             server = await ServerProcess.start(command, environment, stderr=stderr)
-            client = Client(server, framing, revision)
+            server.framing = framing
+            client = Client(server, revision)
             frontend: Frontend = Pipe(json=as_json)
             if interactive:
                 # Imported here, since they load prompt_toolkit, which a script does not need.
@@ -153,9 +154,8 @@ class Conversation:
         client = self._client
         try:
             await client.open()
-            if client.bare or client.server.framing is not Framing.LINES:
-                framing = client.server.framing.value
-                self._note(f"[Client] this server takes {client.dialect}, framed by {framing}")
+            if client.bare:
+                self._note(f"[Client] this server takes {client.dialect}")
             async with asyncio.timeout(self._answer_seconds):
                 await client.read_catalogue()
                 if STATUS in client.catalogue.tools:

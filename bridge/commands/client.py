@@ -22,7 +22,7 @@ def run(parsed: argparse.Namespace) -> int:
         run_client(
             command,
             as_json=parsed.json,
-            framing=parsed.framing and Framing[parsed.framing.upper()],
+            framing=Framing[parsed.framing.upper()],
             revision=parsed.revision and find(parsed.revision),
             configuration=configuration,
             chat=parsed.sandbox and not (parsed.server or parsed.json or configuration.read_only),
