@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 
 from bridge.text import quoted
 from bridge.tools.entries import Entry, brief
-from bridge.xmpp.checks.evidence import is_signal
+from bridge.xmpp.checks.evidence import How, how_said
+from bridge.xmpp.model.events import Event, MessageReceived, OccupantError, SendFailed, Source
 from bridge.xmpp.model.journal import Journal, Record
 
 MAX_ANSWERS = 10
@@ -19,12 +20,11 @@ def answer(record: Record, journal: Journal, said: Record) -> Entry | None:
     live message from somebody else with more than signals in it, or an error about our message. The
     error comes from an occupant who answered it, or from the room that returned it.
     """
-    exact = journal.encode(record)
-    how = _how(exact, getattr(said.event, "id", None))
+    how = _how(record.event, getattr(said.event, "id", None))
     if how is None or record.number <= said.number:
         return None
     taken = max(0.0, round((record.at - said.at) * 1000, 3))  # the wall clock may be set back
-    return {**brief(exact), "answerMs": taken, "how": how}
+    return {**brief(journal.encode(record)), "answerMs": taken, "how": how}
 
 
 def call(tool: str, arguments: Mapping[str, object], room: str = "") -> Entry:
@@ -48,15 +48,10 @@ def doubled(answers: Sequence[Entry], accounts: Mapping[str, Sequence[str]]) -> 
     ] + [f"{quoted(name)} said the same twice." for name in twice]
 
 
-def _how(exact: Entry, id_: str | None) -> str | None:
-    if exact["kind"] == "error" and "id" in exact:
-        return "error" if exact["id"] == id_ else None
-    if exact["kind"] != "message" or not exact["sender"]:  # the room itself has no nickname
-        return None
-    if exact["direction"] == "out" or exact.get("source") != "live" or "reflection" in exact:
-        return None
-    if "encrypted" in exact:
-        return "encrypted"
-    if "body" not in exact:
-        return None if is_signal(exact.get("payload")) else "no-body"
-    return "private" if exact.get("type") == "chat" else "public"
+def _how(event: Event, id_: str | None) -> How | None:
+    match event:
+        case OccupantError(id=about) | SendFailed(id=about):
+            return "error" if about == id_ else None
+        case MessageReceived(source=Source.LIVE, own=False, sender=str(nickname)) if nickname:
+            return how_said(event)  # the room itself has no nickname
+    return None

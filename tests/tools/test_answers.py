@@ -36,7 +36,11 @@ HOWS: dict[str, tuple[Event, str | None]] = {
     ),
     "an empty body": (_message(), "no-body"),
     "an element beside a chat state": (_message("", COMPOSING, "pong (urn:example)"), "no-body"),
-    "a reaction": (MessageReceived(ROBOT, "Robot", reacts_to="m1", reactions=("!",)), "no-body"),
+    "a reaction": (MessageReceived(ROBOT, "Robot", reacts_to="m1", reactions=("!",)), "public"),
+    "a reaction taken back": (
+        MessageReceived(ROBOT, "Robot", reacts_to="m1", reactions=()),
+        None,
+    ),
     "our message returned": (SendFailed("m1", "forbidden"), "error"),
     "another message returned": (SendFailed("m0", "forbidden"), None),
     "an error of theirs": (OccupantError(ROBOT, "Robot", "bad-request", "eh?", "m1"), "error"),

@@ -105,7 +105,7 @@ CHATTY: Acts = [
     (5.0 * number + number % 3, said(("Carl", "Alice")[number % 2], "lol")) for number in range(40)
 ]
 RELAYED: Acts = [(7.0 * it, said("bot", f"<ann> line {it}")) for it in range(20)]
-MARKED = said("bot", "", payload=("reactions(urn:xmpp:reactions:0)",))
+MARKED = said("bot", "", reacts_to="q", reactions=("\N{WHITE HEAVY CHECK MARK}",))
 BY_TWO = [*asked(4, PONG), *((at + 50, event) for at, event in asked(4, PONG, who="Alice"))]
 KEYS: Acts = [(200.0 + it, secret(("Carl", "Alice")[it % 2])) for it in range(4)]
 WELL: dict[str, Acts] = {

@@ -16,6 +16,7 @@ from bridge.xmpp.checks.evidence import (
     Evidence,
     Finding,
     body_of,
+    how_said,
     is_own,
     list_of,
     sender_of,
@@ -30,6 +31,7 @@ from bridge.xmpp.checks.exchanges import (
     regulars,
 )
 from bridge.xmpp.checks.questions import Ask, LeftOut, asks_of, ids_of, left_out
+from bridge.xmpp.model.events import MessageReceived
 from bridge.xmpp.model.journal import Record
 
 LEFT_OUT = 2
@@ -132,9 +134,10 @@ def _misshapen(evidence: Evidence, answered: Sequence[Ask]) -> Finding | None:
 
 def _unread(last: Sequence[Ask]) -> tuple[str, str] | None:
     """Return how the answers were given, if people cannot read them, and what to do about it."""
-    answers = [ask.answer for ask in last if ask.answer]
-    if all(map(is_encrypted, answers)) or not any(map(_is_read, answers)):
-        return HOWS["encrypted" if is_encrypted(answers[-1]) else "no-body"]
+    events = [getattr(ask.answer, "event", None) for ask in last]
+    hows = [how_said(event) for event in events if isinstance(event, MessageReceived)]
+    if {*hows} == {"encrypted"} or "public" not in hows:
+        return HOWS["encrypted" if hows[-1] == "encrypted" else "no-body"]
     return None
 
 
@@ -177,12 +180,6 @@ def _is_to_another(ask: Ask, askers: set[str]) -> bool:
     text = plain(ask.answer) if ask.answer else ""
     to = {name for name in askers if is_put_to(searchable(name), text)}
     return bool(to) and not any(name == asker or is_named(searchable(name), asked) for name in to)
-
-
-def _is_read(answer: Record) -> bool:
-    """Whether people see something of a message: words, or a mark at another message (XEP-0444)."""
-    marks = "urn:xmpp:reactions" in str(getattr(answer.event, "payload", ()))
-    return marks or (bool(body_of(answer)) and not is_encrypted(answer))
 
 
 def is_left_out(evidence: Evidence) -> bool:

@@ -45,6 +45,10 @@ Outcome: TypeAlias = Literal["cause", "well", "unknown"]
 """Whether a cause was found, or nothing is wrong, or too little was seen to say either."""
 
 
+How: TypeAlias = Literal["public", "private", "encrypted", "no-body", "error"]
+"""How an answer came."""
+
+
 class Person(NamedTuple):
     """A person, identified by account, else by occupant id (XEP-0421). Nicknames change hands."""
 
@@ -341,6 +345,15 @@ def is_signal(payload: object) -> bool:
     names = payload if isinstance(payload, list | tuple) else ()
     spaces = {str(name).rpartition("(")[2].removesuffix(")") for name in names}
     return bool(spaces) and spaces <= SIGNALS
+
+
+def how_said(message: events.MessageReceived) -> How | None:
+    """Return how people get a message; None if it has only signals. They see reactions."""
+    if message.encrypted:
+        return "encrypted"
+    if not message.body and not message.reactions:
+        return None if is_signal(message.payload) or message.reactions is not None else "no-body"
+    return "private" if message.type == "chat" else "public"
 
 
 def list_of(nicknames: Sequence[str]) -> str:
