@@ -250,6 +250,7 @@ class Link:
         for side, written in out.items():
             if written:
                 side.write(bytes(written))
+        self._witness.flush()
 
     async def _begin_tls(self, proceed: bytes) -> None:
         """Begin TLS with the server, then with the client; raises `OSError`."""

@@ -3,7 +3,6 @@
 import fcntl
 import json
 import os
-from collections.abc import Collection
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
@@ -13,8 +12,7 @@ from bridge.capture.stanza import STANZA_TAGS
 from bridge.files import make_folder, open_private
 from bridge.logs import FileHandler
 from bridge.recording.tapped import MAX_BYTES, file_of
-from bridge.text import iso
-from bridge.wire.names import BIND, HEADER, domain_of, local, lower_bare
+from bridge.wire.names import BIND, HEADER, domain_of, local
 from bridge.wire.xmlwriter import written
 from bridge.xmpp.link.stream import STREAM_FOOTER
 from bridge.xmpp.link.trace import redacted
@@ -37,31 +35,29 @@ class CaptureFile:
         """The file; None before the first entry, and if it cannot be written."""
         self._folder = folder
         self._file: FileHandler | None = None
-        self._early = list[str]()
+        self._waiting = list[str]()
 
-    def add(self, at: float, sent: bool, session: str, xml: str, size: int = 0) -> None:
+    def add(self, at: str, sent: bool, session: str, xml: str, size: int = 0) -> None:
         """Add an entry; `size` is how many bytes passed, if `xml` has not all of them."""
-        entry = {"at": iso(at), "direction": "out" if sent else "in", "connection": session}
-        self._early.append(json.dumps(entry | {"xml": xml} | ({"bytes": size} if size else {})))
-        if self.account:
-            self._write()
-        elif len(self._early) > MAX_EARLY:
-            self._early.clear()
+        entry = {"at": at, "direction": "out" if sent else "in", "connection": session}
+        self._waiting.append(json.dumps(entry | {"xml": xml} | ({"bytes": size} if size else {})))
+
+    def flush(self) -> None:
+        """Write what was added, once the account is known."""
+        if self.account and self._waiting:
+            with suppress(OSError):
+                self._file = self._file or self._open()
+                self._file.add(*self._waiting)
+        if self.account or len(self._waiting) > MAX_EARLY:
+            self._waiting.clear()
 
     def close(self, name: str = "") -> None:
         """Close the file. If no account was known, it has this `name`."""
-        if self._early:
-            self.account = self.account or name
-            self._write()
+        self.account = self.account or name
+        self.flush()
         if self._file is not None:
             self._file.close()
             os.close(self._lock)
-
-    def _write(self) -> None:
-        with suppress(OSError):
-            self._file = self._file or self._open()
-            self._file.add(*self._early)
-        self._early.clear()
 
     def _open(self) -> FileHandler:
         """Return the first file of the account that no other process writes.
@@ -82,11 +78,11 @@ class CaptureFile:
         return FileHandler("", path, MAX_BYTES)
 
 
-def recorded(sent: bool, element: Element, raw: bytes, known: Collection[str]) -> tuple[str, int]:
+def recorded(sent: bool, element: Element, raw: bytes, *, is_known: bool) -> tuple[str, int]:
     """Return what is kept of an element, as XML, and how many bytes passed if that is not all.
 
-    Unless a stanza is from or to one of the `known` rooms and services, only its kind is kept, and
-    no words.
+    Unless it `is_known` that a stanza is from or to a room or its service, only its kind is kept,
+    and no words.
     """
     match element.tag:
         case "/stream":
@@ -95,8 +91,7 @@ def recorded(sent: bool, element: Element, raw: bytes, known: Collection[str]) -
             return "<", len(raw)
     is_stanza = element.tag in STANZA_TAGS
     is_bind = element.find(f"{{{BIND}}}bind") is not None
-    other = lower_bare(element.get("to" if sent else "from", ""))
-    if is_stanza and not is_bind and other not in known:
+    if is_stanza and not is_bind and not is_known:
         return written(_outline(sent, element)), len(raw)
     clean = redacted(element)
     is_raw = element.tag == HEADER or (is_stanza and raw.startswith(b"<" + element.tag.encode()))

@@ -38,7 +38,9 @@ class Witness:
         """
         self.capture = Capture(command=command, observe=self._observe, on_new=self._say)
         self._file = file
-        self._rooms = frozenset(map(lower_bare, rooms))
+        known = frozenset(map(lower_bare, rooms))
+        self._rooms = known.union(map(domain_of, known))
+        """The rooms of the settings, and their services."""
         self._show, self._draw, self._clock = show, draw, clock
         self._streams: dict[str, Examined] = {}
         """The streams under way, by the name of their session."""
@@ -58,14 +60,19 @@ class Witness:
             if each.tag.startswith(_DEFAULTS):
                 each.tag = each.tag.partition("}")[2]
         now = self._clock()
-        self.capture.take(Stanza(sent, element, LogPlace("", 0, iso(now)), now, session))
+        at = iso(now)
+        self.capture.take(Stanza(sent, element, LogPlace("", 0, at), now, session))
         stream = self._streams[session].stream
         if stream.client.bound:
             self._file.account = self._file.account or stream.client.account
-        joined = [room.jid for room in stream.rooms.by_jid.values() if room.nickname]
-        rooms = self._rooms.union(joined)
-        kept = recorded(sent, element, raw, rooms | {domain_of(room) for room in rooms})
-        self._file.add(now, sent, session, *kept)
+        other = lower_bare(element.get("to" if sent else "from", ""))
+        joined = (room.jid for room in stream.rooms.by_jid.values() if room.nickname)
+        is_known = other in self._rooms or any(other in {room, domain_of(room)} for room in joined)
+        self._file.add(at, sent, session, *recorded(sent, element, raw, is_known=is_known))
+
+    def flush(self) -> None:
+        """Write to the file what was taken."""
+        self._file.flush()
 
     def add(self, session: str, name: str, **words: str) -> None:
         """Take what tap itself has found: a row of `remarks`."""
@@ -94,8 +101,9 @@ class Witness:
             self.take(session, sent, Element(FOOTER, {} if sent else {"cut": "true"}))
         elif not is_over:
             self._pause(session)
-            self._file.add(self._clock(), False, session, written(Element(PAUSE)))
+            self._file.add(iso(self._clock()), False, session, written(Element(PAUSE)))
         del self._streams[session]
+        self.flush()
 
     def close(self, domain: str) -> None:
         """Note that tap stops. If no account was known, the file has the name of the `domain`."""

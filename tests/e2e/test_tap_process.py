@@ -187,7 +187,8 @@ async def ended(process: Process) -> tuple[int | None, str]:
 
 async def test_a_killed_bot_is_an_end_for_its_server_and_for_tap(tmp_path: Path) -> None:
     async def listen(wire: Wire) -> None:
-        await wire.open("")
+        await wire.header()
+        wire.send(scripted.HEADER)
         await wire.gone()
 
     async with ScriptedServer(replace(HONEST, authenticate=listen)) as server:
