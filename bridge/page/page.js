@@ -30,12 +30,6 @@ const MARKS = { ...SIGNS, unanswered: "?", change: "◆", said: "|", in: "╷", 
 const ARROWS = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
 const MOVES = { ...ARROWS, PageDown: 10, PageUp: -10, Home: -Infinity, End: Infinity };
 const OURSELVES = { room: "the bridge", stream: "this client", scenario: "this view" };
-/** What is folded away, and the words of its switch. */
-const FOLDS = {
-  bridge: "the bridge's visits",
-  history: "old history",
-  connecting: "connecting that went well",
-};
 
 const the = (id) => document.getElementById(id);
 const copy = (id) => the(id).content.firstElementChild.cloneNode(true);
@@ -536,11 +530,11 @@ function select(id) {
     list.scrollTop += place.top - box.top - 2 * LINE;
   details.replaceChildren(describe(event));
   details.scrollTop = 0;
-  details.classList.add("open");
+  details.hidden = false;
 }
 
 function back() {
-  details.classList.remove("open");
+  details.hidden = true;
   selected.part.list.focus();
 }
 
@@ -573,12 +567,11 @@ const kinds = new Set([...events.values()].map(({ kind }) => kind));
 const names = new Set(parts.flatMap((part) => part.lanes.map(({ name }) => name)));
 the("kind").append(...[...kinds].map((name) => html("option", {}, name)));
 the("who").append(...[...names].map((name) => html("option", { value: `=${name}` }, name)));
-for (const [name, words] of Object.entries(FOLDS)) {
-  const many = [...events.values()].filter(({ folded }) => folded === name).length;
-  const box = html("input", { type: "checkbox", id: name });
-  const passed = name === "connecting" && parts.some(({ stages }) => stages.some(isPassed));
-  const hidden = many || passed ? {} : { hidden: "" };
-  the("folds").append(html("label", hidden, box, ` ${words}${many ? ` (${many})` : ""}`));
+for (const box of the("folds").querySelectorAll("input")) {
+  const many = [...events.values()].filter(({ folded }) => folded === box.id).length;
+  const passed = box.id === "connecting" && parts.some(({ stages }) => stages.some(isPassed));
+  box.parentElement.hidden = !many && !passed;
+  box.parentElement.append(many ? ` (${many})` : "");
 }
 the("filters").addEventListener("input", filter);
 the("words").addEventListener("keydown", ({ key }) => {
@@ -597,6 +590,6 @@ if (location.hash) follow(location.hash);
 if (!selected) select(worst());
 addEventListener("hashchange", () => follow(location.hash));
 addEventListener("keydown", ({ key }) => {
-  if (key === "Escape" && details.classList.contains("open")) back();
+  if (key === "Escape" && !details.hidden) back();
 });
 document.addEventListener("click", ({ target }) => follow(target.closest("a")?.hash ?? ""));
