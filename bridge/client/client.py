@@ -1,4 +1,4 @@
-"""The client's side of MCP: the handshake, the dialects, requests, lists and calls of tools."""
+"""The client's side of MCP: the handshake, requests, lists and calls of tools."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -10,7 +10,7 @@ from bridge import __version__
 from bridge.client.arguments import SHOWN_CHARACTERS, Parameter, parameters, prompt_parameters
 from bridge.client.errors import RequestError, ServerError
 from bridge.client.process import ServerProcess
-from bridge.mcp import jsonrpc, revisions
+from bridge.mcp import revisions
 from bridge.mcp.jsonrpc import Json, compact, objects, parse
 from bridge.mcp.revisions import Revision
 from bridge.text import one_line
@@ -57,16 +57,13 @@ class ServerCatalogue:
 
 
 class Client:
-    """Speaks MCP with one server; tools may be called by bare JSON-RPC at any time."""
+    """Speaks MCP with one server."""
 
     def __init__(self, server: ServerProcess, wanted: Revision | None = None) -> None:
         """If `wanted` is None, `open` finds a revision that the server takes."""
         self.server = server
         self._wanted = wanted
         self.revision = FIRST_OFFER
-        self.bare = False
-        """Whether tools are called by bare JSON-RPC: a tool's name is the method, its arguments are
-        the params."""
         self.capabilities: Mapping[str, Json] = {}
         """The capabilities that the server declared; empty if it declared none."""
         self.catalogue = ServerCatalogue()
@@ -80,17 +77,8 @@ class Client:
     def _own_capabilities(self) -> dict[str, Json]:
         return {} if self._fill_in is None else {"elicitation": {}}
 
-    @property
-    def dialect(self) -> str:
-        """The dialect of the next request, in words for a person."""
-        spoken = f"MCP {self.revision.date}"
-        return f"bare JSON-RPC, and {spoken} for everything but tool calls" if self.bare else spoken
-
     async def open(self, *, seconds: float = HANDSHAKE_SECONDS) -> None:
-        """Agree on a revision, with the handshake or without; raises `ServerError`.
-
-        If the server knows no method of MCP, speak bare JSON-RPC.
-        """
+        """Agree on a revision, with the handshake or without; raises `ServerError`."""
         try:
             async with asyncio.timeout(seconds):
                 await self._agree()
@@ -102,15 +90,11 @@ class Client:
         refusals: list[RequestError] = []
         for offer in [self._wanted] if self._wanted else [FIRST_OFFER, FALLBACK_OFFER]:
             try:
-                await self._negotiate(offer)
+                return await self._negotiate(offer)
             except RequestError as refusal:
                 refusals.append(refusal)
-            else:
-                return
-        if any(each.error.get("code") != jsonrpc.METHOD_NOT_FOUND for each in refusals):
-            said = one_line(str(refusals[0]), SHOWN_CHARACTERS)
-            raise ServerError(f"the server refused the handshake: {said}")
-        self.bare = True
+        said = one_line(str(refusals[0]), SHOWN_CHARACTERS)
+        raise ServerError(f"the server refused the handshake: {said}")
 
     async def _negotiate(self, revision: Revision) -> None:
         """Offer `revision` to the server; raises `RequestError`, `ServerError`."""
@@ -158,9 +142,7 @@ class Client:
         return answers
 
     async def call(self, tool: str, arguments: Mapping[str, Json]) -> Any:
-        """Return the result of a tool in the current dialect; raises as `request` does."""
-        if self.bare:
-            return await self.server.request(tool, arguments)
+        """Return the result of a tool; raises as `request` does."""
         return await self.request("tools/call", {"name": tool, "arguments": arguments})
 
     async def subscribe(self, uris: Sequence[str]) -> None:
@@ -178,13 +160,9 @@ class Client:
     async def structured_content(
         self, tool: str, arguments: Mapping[str, Json] | None = None
     ) -> dict[str, Any]:
-        """Call a tool, and return its object; empty if the tool failed or returned no object.
-
-        The call goes by MCP, even while the dialect is bare.
-        """
+        """Call a tool, and return its object; empty if the tool failed or returned no object."""
         try:
-            params = {"name": tool, "arguments": arguments or {}}
-            result = await self.request("tools/call", params)
+            result = await self.call(tool, arguments or {})
         except RequestError:
             return {}
         match result:

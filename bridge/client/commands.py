@@ -58,9 +58,6 @@ PLAIN_NAMES = ("help", "exit", "quit", "status", "send")
 LEAVE = frozenset({"exit", "quit"})
 """The commands that end the client."""
 
-SWITCH = ("on", "off")
-"""The words that `bare` takes."""
-
 USAGES = {
     "send TEXT": "say TEXT in the chat room",
     "status": "ask the tool `xmppStatus`",
@@ -80,7 +77,6 @@ USAGES = {
     "/call NAME [{JSON}]": "call any tool; without JSON it asks for each argument",
     "/resources [URI]": "the resources, or the content of one",
     "/prompts [NAME]": "the prompts, or one filled in",
-    "/bare [on|off]": "call tools by bare JSON-RPC, their name as the method",
     "NAME=VALUE": "after a command that calls a tool: any of its arguments; `send` takes them last",
 }
 """The lines of `help`: a command with its arguments, and what it does. The commands that a newcomer
@@ -176,8 +172,6 @@ class CommandRunner:
             return await self._show(name, *_two(rest))
         if name == "call":
             return await self._call_by_name(rest)
-        if name == "bare":
-            return self._call_bare(rest)
         if name == "help":
             more = {usage: does for usage, does in USAGES.items() if usage[0] in "/N"}
             del more["/status, /send TEXT"]
@@ -238,13 +232,6 @@ class CommandRunner:
         arguments = read_arguments(typed, known) if typed else await self._asked(known)
         prompt = await client.request("prompts/get", {"name": name, "arguments": arguments})
         return formatting.prompt_messages(prompt)
-
-    def _call_bare(self, word: str) -> Answer:
-        """Call tools by bare JSON-RPC from now on, or no longer."""
-        if word and word not in SWITCH:
-            return client_error(f"/bare takes one of: {', '.join(SWITCH)}.")
-        self.client.bare = word == "on" if word else not self.client.bare
-        return client_message(f"speaking {self.client.dialect}")
 
 
 def _two(rest: str) -> tuple[str, str]:

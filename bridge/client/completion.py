@@ -8,7 +8,7 @@ from prompt_toolkit.document import Document
 
 from bridge.client.arguments import Parameter, as_typed
 from bridge.client.client import ServerCatalogue
-from bridge.client.commands import NAMES, PLAIN_NAMES, SWITCH, TOOL_COMMANDS
+from bridge.client.commands import NAMES, PLAIN_NAMES, TOOL_COMMANDS
 from bridge.text import one_line
 
 NICKNAME_ARGUMENTS = frozenset({"from", "nickname", "target", "sender", "occupant"})
@@ -49,7 +49,7 @@ class LineCompleter(Completer):
             return self._arguments(rest, catalogue.tools.get(tool, ()), main)
         first, has_first, others = rest.partition(" ")
         lists = {"call": catalogue.tools, "tools": catalogue.tools, "prompts": catalogue.prompts}
-        words = {"bare": SWITCH, **lists, "resources": catalogue.resources}
+        words = {**lists, "resources": catalogue.resources}
         if has_first and name in {"call", "prompts"}:
             return self._arguments(others, lists[name].get(first, ()))
         return _matching(words.get(name, ()), rest)

@@ -154,8 +154,6 @@ class Conversation:
         client = self._client
         try:
             await client.open()
-            if client.bare:
-                self._note(f"[Client] this server takes {client.dialect}")
             async with asyncio.timeout(self._answer_seconds):
                 await client.read_catalogue()
                 if STATUS in client.catalogue.tools:

@@ -56,10 +56,10 @@ def client_error(text: str) -> Answer:
 
 
 def tool_result(result: Json) -> Answer:
-    """Return the result of a tool, under MCP or by bare JSON-RPC."""
+    """Return the result of a tool."""
     content = result.get("content") if isinstance(result, dict) else None
     if not isinstance(result, dict) or not isinstance(content, list):
-        # By bare JSON-RPC the result is the tool's own object.
+        # It is none by MCP, and is shown as it is.
         return Answer(result, result, "null" if result is None else "")
     text = "\n".join(map(_content_block, content))
     if result.get("isError") is True:
@@ -74,7 +74,7 @@ def error_response(refusal: RequestError) -> Answer:
     """Return the error object with which the server answered a request."""
     text, data = str(refusal), refusal.error.get("data")
     if isinstance(data, dict) and {"condition", "hint"} & data.keys():
-        # A failure of the bridge by bare JSON-RPC gets the same words as under MCP.
+        # A failure of a prompt gets the same words as a failure of a tool.
         text = str(refusal.error.get("message"))
         text += "".join(f"\n{name.capitalize()}: {value}" for name, value in data.items())
     return Answer({"error": refusal.error}, None, visible(text), failed=True)
@@ -157,11 +157,9 @@ def _content_block(block: Json) -> str:
             return _content_block(resource)
         case {"type": "resource_link", **link}:
             return one_line(f"[{link.get('name')} {link.get('uri')}]")
-        case {"type": "json", "json": data}:
-            return as_json(data, indent=2)
         case {"uri": _, "text": str(text)} if (value := _parsed(text)) is not None:
             return as_json(value, indent=2)
-        case {"text": text} | {"type": "interpret", "prompt": text}:
+        case {"text": text}:
             return visible(str(text))
         case {**members}:
             data = members.get("data", members.get("blob"))

@@ -47,7 +47,6 @@ def completions(before: str) -> list[Completion]:
         ("/send A", ["Ada", "Ada Lovelace"]),
         ("/resources b", ["bridge://status"]),
         ("/prompts greet n", ["name="]),
-        ("/bare o", ["on", "off"]),
     ],
 )
 def test_a_line_can_go_on(before: str, after: list[str]) -> None:

@@ -98,40 +98,30 @@ def test_a_command_that_is_no_server_is_one_plain_line(
 
 
 def test_as_json_each_answer_is_the_result_as_it_came(tmp_path: Path) -> None:
-    said = (
-        "hello\nsend a\u202eb\n/call echo {}\n/nosuch\nhelp\n/call current_time\n/bare on\nhello\n"
-    )
+    said = "hello\nsend a\u202eb\n/call echo {}\n/nosuch\nhelp\n/call current_time\n"
     ran = run(tmp_path, said, "--sandbox", "--json", "--toolset", "samples")
     answers: list[Any] = [json.loads(line) for line in ran.stdout.splitlines()]
-    hello, sent, refused, unclear, help_, time, _, bare = answers
+    hello, sent, refused, unclear, help_, time = answers
     assert hello == {"content": [{"type": "text", "text": "Echo: hello"}], "isError": False}
     assert sent["structuredContent"]["message"] == "a\u202eb"
     assert refused["isError"] is True
     assert "no command /nosuch" in unclear["error"]
     assert "status" in help_
     assert "interpret" in time["structuredContent"]
-    assert bare == {"content": [{"type": "text", "text": "Echo: hello"}]}
     assert ran.returncode == 1
     assert ran.stdout.isascii()
 
 
 @pytest.mark.parametrize("revision", revisions.ALL, ids=lambda revision: revision.date)
 @pytest.mark.parametrize("framing", ["headers", "lines"])
-def test_it_speaks_every_revision_both_framings_and_bare(
+def test_it_speaks_every_revision_in_both_framings(
     framing: str, revision: Revision, tmp_path: Path, nothing: str
 ) -> None:
     options = ("--framing", framing, "--revision", revision.date, "--env-file", nothing)
-    said = "hello\n/bare on\nhello\n/bare off\n/bare\n/bare maybe\n"
-    ran = run(tmp_path, said, *options, more={"LOG_LEVEL": "DEBUG"})
-    echo, on, bare, off, again, refused = ran.stdout.splitlines()
-    assert (echo, bare) == ("Echo: hello", "Echo: hello")
-    assert on == again
-    assert again.startswith("speaking bare JSON-RPC")
-    assert off == f"speaking MCP {revision.date}"
-    assert "takes one of: on, off" in refused
+    ran = run(tmp_path, "hello\n", *options, more={"LOG_LEVEL": "DEBUG"})
+    assert ran.stdout == "Echo: hello\n"
     assert "not in the room: settings are missing" in ran.stderr
     assert f"[Server] <- {revision.date} tools/call id" in ran.stderr
-    assert "[Server] <- bare echo id" in ran.stderr
     assert "[Client] -> tools/call id" in ran.stderr
 
 

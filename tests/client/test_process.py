@@ -13,7 +13,7 @@ from bridge.client.errors import ServerError
 from bridge.client.process import MAX_LOG_LINE_BYTES, ServerProcess
 from bridge.mcp.framing import Framing
 from tests.client import hostile_server
-from tests.client.hostile_server import refusal, reply
+from tests.client.hostile_server import refusal
 from tests.client.served import served
 
 
@@ -29,14 +29,11 @@ async def test_a_program_that_never_answers_is_given_up_with_a_question() -> Non
             assert "notifications/cancelled" not in line
 
 
-async def test_a_server_that_knows_only_bare_methods_is_opened(tmp_path: Path) -> None:
+async def test_a_server_that_knows_no_method_of_mcp_is_given_up(tmp_path: Path) -> None:
     unknown = refusal('{"code":-32601,"message":"Method not found"}')
-    table = {"initialize": unknown, "echo": reply('{"message":"hello"}')}
-    async with served(*hostile_server.command(tmp_path, table)) as server:
-        client = Client(server)
-        await client.open(seconds=3.0)
-        assert (server.framing, client.bare) == (Framing.LINES, True)
-        assert await client.call("echo", {"message": "hello"}) == {"message": "hello"}
+    async with served(*hostile_server.command(tmp_path, {"initialize": unknown})) as server:
+        with pytest.raises(ServerError, match="refused the handshake: Method not found"):
+            await Client(server).open()
 
 
 ONLY_HEADERS = """
@@ -55,7 +52,7 @@ async def test_a_server_that_knows_only_headers_is_opened_by_that_framing() -> N
         server.framing = Framing.HEADERS
         client = Client(server)
         await client.open()
-        assert not client.bare
+        assert client.capabilities == {}
 
 
 async def test_a_line_of_the_log_that_does_not_end_is_told_all_the_same() -> None:

@@ -142,10 +142,6 @@ def test_in_the_newest_revision_the_room_is_followed_as_well(tmp_path: Path) -> 
         terminal.prompts()
         terminal.type(f"send anybody?{ENTER}")
         terminal.tells("<Echo> You said: anybody?")
-        terminal.type(f"/bare on{ENTER}")
-        terminal.shows("speaking bare JSON-RPC, and MCP 2026-07-28")
-        terminal.type(f"send still?{ENTER}")
-        terminal.tells("<Echo> You said: still?")
         lines = terminal.screen.lines
         assert not [line for line in lines if re.match(r"\[Server\].* You said", line)]
 
