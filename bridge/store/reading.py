@@ -44,6 +44,8 @@ class Extent:
     """The name of the file; empty if there is none."""
     away: bool = False
     """Whether the database is not read."""
+    store: str = ""
+    """The name of a team's database that is away; empty if it is read."""
     taken: set[int] = field(default_factory=set)
     """Rows of the file, and ids of the database, of events that were seen twice already."""
 
@@ -90,7 +92,7 @@ class Reading:
             last = base + max(0, span.last - before.row)
             span = span._replace(store=known, evicted=0, whole_from=-inf, begin=base)
             span = span._replace(first=base, last=last)
-            return span, Extent(base, base, before.row, before, name, away=True)
+            return span, Extent(base, base, before.row, before, name, True, known)
         base, reached = self._database.reached(name, stanzas=query.stanzas)
         sent, span = marks[0], self._database.span(query)
         if store not in {"", UNKNOWN, span.store}:  # the cursor is from another database
@@ -111,7 +113,10 @@ class Reading:
 
     def span(self, query: Query) -> Span:
         """Return the range of the ids in the database, or in the file without one."""
-        return self._source.span(query)
+        span, extent = self._source.span(query), self._extent
+        if extent is not None and extent.store:  # the ids are the database's, not the file's
+            return span._replace(store=extent.store, evicted=0)
+        return span
 
     def now(self) -> float:
         """Return the time by the clock of the database, or of the file."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import platform
 import signal
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
@@ -9,11 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from bridge.text import one_line
 from tests.e2e.bridge_process import BridgeProcess
 from tests.e2e.watching import Watching, run
 from tests.servers.postgresql import PASSWORD, Postgresql
 from tests.servers.server import XmppServer
 from tests.servers.witness import Witness
+from tests.store.recorded import until
 
 ALL = "2001-01-01T00:00:00Z"
 
@@ -91,6 +94,53 @@ async def test_recorders_on_two_machines_and_an_agent_on_a_third_see_one_history
         assert PASSWORD not in agent.stderr
         assert all(PASSWORD not in one.err for one in recorders)
         assert await _logged(homes["later"], settings, len(said)) == said
+
+
+async def _silent(bridge: BridgeProcess) -> list[str]:
+    """The warnings about machines that went silent."""
+    warnings = (await bridge.status()).get("warnings", [])
+    return [warning for warning in warnings if "last heard of" in warning]
+
+
+async def test_what_no_reader_can_see_is_said_and_without_the_database_the_file_is_shown(
+    sandbox: XmppServer, postgresql: Postgresql, settings: dict[str, str], tmp_path: Path
+) -> None:
+    schema = settings["BRIDGE_STORE"].rpartition("%3D")[2]
+    witness = Witness(sandbox, sandbox.witness, settings["MUC_ROOM"], "Wilma")
+    one = settings | {"MCP_BOT_NICKNAME": "one"}
+    recording = Watching(tmp_path / "one", one, command="record")
+    agent = BridgeProcess(tmp_path / "agent", settings)
+    async with witness as wilma, recording as recorder, agent as bridge:
+        await bridge.joined()
+        await wilma.joined("one-record")
+        wilma.say("before")
+        assert await _said(bridge, 1) == ["before"]
+        known = f"SELECT count(DISTINCT file) FROM {schema}.tenures"  # noqa: S608 - of the test
+        await until(lambda: postgresql.query(known) == [(2,)])
+        assert await _silent(bridge) == []
+        recorder.signal(signal.SIGKILL)
+        # The other machine was last heard of a while ago; the agent's own goes on.
+        aged = f"UPDATE {schema}.files SET beat = beat - 20"  # noqa: S608 - of the test
+        async with asyncio.timeout(30):
+            while not (silent := await _silent(bridge)):
+                postgresql.query(aged)
+                await asyncio.sleep(0.5)
+        (warning,) = silent
+        assert warning.startswith(f"{one_line(platform.node())} was last heard of at 20")
+        assert warning.endswith("; what it recorded since is not shown")
+        postgresql.kill()
+        wilma.say("meanwhile")
+        await wilma.heard("meanwhile")
+        bodies = list[str]()
+        async with asyncio.timeout(30):
+            while len(bodies) < 2:
+                code, out, err = await run(tmp_path / "agent", settings, "log", "--json")
+                assert code == 0
+                assert "; only what this machine recorded is shown" in err
+                assert len(err.splitlines()) == 1
+                shown = [json.loads(line) for line in out.splitlines()]
+                bodies = [entry["body"] for entry in shown if entry["kind"] == "message"]
+        assert bodies == ["before", "meanwhile"]
 
 
 async def test_a_store_is_made_by_who_may_and_refused_with_what_to_do(
