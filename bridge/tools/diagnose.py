@@ -190,7 +190,9 @@ class _Examination:
         if any(room.others > MAX_ASKED for room in rooms) or len(programs) == MAX_PROGRAMS:
             verdict += " Not everybody was looked at: name whom it concerns."
         verdict += "".join({f" {ASKED}" for room in rooms if room.hides})
-        entries = [_entry(program.name, program.finding) for program in programs]
+        # All in a loop have the same finding.
+        findings = {program.finding: program.name for program in programs}
+        entries = [_entry(name, finding) for finding, name in findings.items()]
         answers = [answer for room in rooms for answer in room.answers]
         since = min(room.since for room in rooms)
         return self._result(outcome, verdict, entries, since, answers, step=step)
@@ -295,7 +297,8 @@ def _overall(
     """Return the outcome for all programs, the verdict, and the next step."""
     causes = [program for program in programs if program.outcome == "cause"]
     if causes:
-        more = f" {len(causes) - 1} more are found wrong." if len(causes) > 1 else ""
+        count = len({program.finding for program in causes}) - 1
+        more = f" {count} more are found wrong." if count else ""
         step = call("xmppCheck", {}) if causes[0].name == "bridge" else None
         return "cause", causes[0].finding.detail + more, step
     asked = [room.asked for room in rooms if room.asked]

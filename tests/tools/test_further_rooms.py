@@ -147,3 +147,13 @@ async def test_in_healthy_rooms_nothing_is_found_wrong(name: str, account: str |
         assert result["outcome"] != "cause", result
         assert result["outcome"] == "well" or nickname is None, result
         assert not [it for it in result["findings"] if it["ok"] is False], result
+
+
+async def test_without_a_nickname_a_loop_of_three_is_named_once() -> None:
+    names = ("bot", "Carl", "Alice")
+    acts = [(100.0 + 0.3 * it, said(names[it % 3], f"word {it}")) for it in range(30)]
+    result = fitting(
+        xmpp_diagnose, await xmpp_diagnose(room_of(Kind("cause", "", acts, BOTS)).link)
+    )
+    assert (result["outcome"], len(result["findings"])) == ("cause", 1), result
+    assert "more are found wrong" not in result["verdict"]

@@ -65,7 +65,9 @@ def regulars(acts: Sequence[Record]) -> set[str]:
     - has answered at least `ANSWERS` messages of others that have the same form,
     - has answered at least half of all messages of that form,
     - was always fast and even in these answers, and
-    - was fast in at least half of all its answers.
+    - was fast in at least half of all its answers,
+
+    or is in a loop of programs.
     """
     answers = defaultdict[tuple[str, str], list[Answered]](list)
     fast, total = Counter[str](), Counter[str]()
@@ -75,7 +77,8 @@ def regulars(acts: Sequence[Record]) -> set[str]:
         total[who] += 1
         fast[who] += exchange.seconds <= ANSWER_SECONDS
     texts = [(act.number, sender_of(act), plain(act)) for act in acts if speaks(act)]
-    programs = set[str]()
+    loops = (circle for circle in circles(acts) if circle.is_fast and not circle.is_commanded)
+    programs = set[str]().union(*(circle.names for circle in loops))
     for (who, form), theirs in answers.items():
         even = is_steady([exchange.seconds for exchange in theirs])
         if len(theirs) >= ANSWERS and even and 2 * fast[who] >= total[who]:
@@ -90,10 +93,11 @@ def regulars(acts: Sequence[Record]) -> set[str]:
     return programs
 
 
-def circles(acts: Sequence[Record], nickname: str) -> list[Circle]:
-    """Return the circles in which the occupant has a turn, given the room's acts; the newest first.
+def circles(acts: Sequence[Record], nickname: str = "") -> list[Circle]:
+    """Return the circles in which the occupant, or any, has a turn, given the room's acts.
 
-    The number of each message is its record's. Messages of the bridge belong to no circle.
+    The newest circle is the first. The number of each message is its record's. Messages of the
+    bridge belong to no circle.
     """
     numbers, times = [act.number for act in acts], [act.at for act in acts]
     stretches = groupby(acts, lambda act: speaks(act) and not is_own(act))
@@ -102,7 +106,7 @@ def circles(acts: Sequence[Record], nickname: str) -> list[Circle]:
         for speak, stretch in stretches
         if speak
         for circle in speech.circles(map(_said, stretch))
-        if nickname in circle.names
+        if not nickname or nickname in circle.names
     ]
 
     def answers_others(circle: Circle) -> bool:
@@ -111,14 +115,13 @@ def circles(acts: Sequence[Record], nickname: str) -> list[Circle]:
         before = bisect_left(numbers, first.number) - bisect_left(times, first.at - TURN_SECONDS)
         return len(circle.turns) <= circle.size * before
 
-    circles = [circle for circle in ours if not answers_others(circle)]
-    return sorted(circles, key=lambda circle: -circle.turns[0].number)
+    alone = [circle for circle in ours if not answers_others(circle)]
+    return sorted(alone, key=lambda circle: -circle.turns[0].number)
 
 
 def _said(record: Record) -> Utterance:
-    return Utterance(
-        sender_of(record), record.at, plain(record), is_encrypted(record), record.number
-    )
+    who, text = sender_of(record), plain(record)
+    return Utterance(who, record.at, text, is_encrypted(record), record.number)
 
 
 def form_of(record: Record, to: str) -> str:

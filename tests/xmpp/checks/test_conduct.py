@@ -209,6 +209,12 @@ def test_a_loop_of_three_is_named_whichever_is_asked_about(nickname: str) -> Non
     assert all(f'"{name}"' in found.verdict for name in TRIO)
 
 
+def test_who_is_in_a_loop_looks_like_a_program_whatever_the_words_and_the_clients() -> None:
+    assert regulars(evidence(spaced(0.3, *duet(18, *TRIO))).acts) == {*TRIO}
+    assert regulars(evidence(spaced(0.3, *duet(12))).acts) == {"Robot", "Parrot"}
+    assert regulars(evidence(spaced(0.3, *duet(11))).acts) == set()
+
+
 def test_who_answered_first_began_even_if_it_was_asked_by_a_person() -> None:
     acts = spaced(0.05, said("Wilma", "!start"), *duet(MANY, "Parrot", "Robot"))
     assert '"Parrot" began at' in look("pair", evidence(acts)).detail
