@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Literal, NamedTuple, TypeAlias, cast
 
 from bridge.mcp.schema import always
 from bridge.mcp.toolset import tool
@@ -19,7 +19,16 @@ from bridge.tools.answers import MAX_ANSWERS, answer, call
 from bridge.tools.entries import MARK_BYTES, NOTICE, RESULT_BYTES, Entry, fit, nonempty
 from bridge.tools.link import MAX_NAMED, Nickname, RoomLink, RoomName
 from bridge.tools.paging import TimeSlice
-from bridge.xmpp.checks import asking, conduct, diagnosis, evidence, exchanges, questions
+from bridge.wire.speech import ANSWER_SECONDS, is_command
+from bridge.xmpp.checks import (
+    answering,
+    asking,
+    conduct,
+    diagnosis,
+    evidence,
+    exchanges,
+    questions,
+)
 from bridge.xmpp.errors import NotInRoomError
 from bridge.xmpp.model.events import Kind, MessageReceived, MessageSent
 from bridge.xmpp.model.faults import ConnectionFailedError
@@ -215,6 +224,11 @@ class _Examination:
             if ours is None or occupant.account != ours
         ]
         even = await asyncio.to_thread(exchanges.regulars, everybody.acts)
+        outcome, sent = everybody.past.outcome, everybody.past.sent
+        heard = outcome is not None and isinstance(outcome.event, MessageReceived)
+        answers = seen.answers_to(outcome) if heard and outcome is not None else []
+        if sent is not None and is_command(sent.body):
+            even |= {str(it["sender"]) for it in answers if _is_prompt(it)}
         # Who comes and goes may be cut off for being silent: a question would hide that.
         gone = {departure.nickname for departure in status.departures}
         back = [it for it in others[:MAX_ASKED] if it.nickname in gone]
@@ -226,15 +240,13 @@ class _Examination:
                 says = declared.programs
                 programs = [it for it in others if says.get(it.nickname, it.nickname in even)]
                 hides = bool(asked) and asked is back
-        outcome, sent = everybody.past.outcome, everybody.past.sent
-        heard = outcome is not None and isinstance(outcome.event, MessageReceived)
         room = _RoomFindings(
             [],
             len(others),
             everybody.past.since or now,
             hides,
             sent.body if sent is not None and heard else "",
-            seen.answers_to(outcome) if heard and outcome is not None else (),
+            answers,
         )
         looks = (self._over(membership, seen, it, declared) for it in programs[:MAX_PROGRAMS])
         room.programs.extend(await asyncio.gather(*looks))
@@ -302,29 +314,43 @@ def _overall(
         step = call("xmppCheck", {}) if causes[0].name == "bridge" else None
         return "cause", causes[0].finding.detail + more, step
     asked = [room.asked for room in rooms if room.asked]
-    answered = {str(it["sender"]): it["answerMs"] for room in rooms for it in room.answers[::-1]}
+    answered = {str(it["sender"]): it for room in rooms for it in room.answers[::-1]}
+    # An answer that people cannot read, or that comes late, clears nobody.
+    clears = any(
+        it["how"] == "public" and cast("float", it["answerMs"]) <= answering.LATE_MS
+        for it in answered.values()
+    )
     others = f"{len(programs)} of {sum(room.others for room in rooms)} others."
     said = f" Nobody answered {evidence.words_of(asked[-1])}." if asked else ""
     if answered:
-        times = ", ".join(f"{name_of(name)} after {ms:,.0f} ms" for name, ms in answered.items())
+        times = ", ".join(
+            f"{name_of(name)} after {it['answerMs']:,.0f} ms"
+            + ("" if it["how"] == "public" else f" ({it['how']})")
+            for name, it in answered.items()
+        )
         silent = [it.nickname for it in programs if it.nickname not in answered][:MAX_NAMED]
         silence = f"; {evidence.list_of(silent)} did not" if silent else ""
         said = f" Answered what the bridge said last: {times}{silence}."
     unclear = [program.nickname for program in programs if program.outcome == "unknown"]
-    if programs and not unclear and (answered or not asked):
+    if programs and not unclear and (clears or not asked):
         return "well", f"Nothing is wrong with the programs: {others}{said}", None
     if programs:
-        step = {
-            "tool": "xmppDiagnose",
-            "arguments": {"nickname": [*unclear, programs[0].nickname][0]},
-        }
+        step = call("xmppDiagnose", {"nickname": [*unclear, programs[0].nickname][0]})
         words = "It is not known whether anything is wrong with the programs"
         return "unknown", f"{words}: {others}{said}", step
-    step = {"tool": "xmppOccupants", "arguments": {}}
-    if not asked:
-        step = {"tool": "xmppSend", "arguments": {"message": "!ping", "awaitSeconds": 10}}
     verdict = f"Nobody of {others.partition(' of ')[2][:-1]} looks like a program.{said}"
-    return "well" if answered else "unknown", verdict, step
+    if clears:
+        return "well", verdict, None
+    if not asked:
+        return "unknown", verdict, call("xmppSend", {"message": "!ping", "awaitSeconds": 10})
+    nickname = next(iter(answered), "")
+    step = call("xmppDiagnose", {"nickname": nickname}) if nickname else call("xmppOccupants", {})
+    return "unknown", verdict, step
+
+
+def _is_prompt(answer: Entry) -> bool:
+    """Whether only a program answers so fast."""
+    return cast("float", answer["answerMs"]) <= ANSWER_SECONDS * 1000
 
 
 async def _stream_of(

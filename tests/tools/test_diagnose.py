@@ -232,9 +232,7 @@ async def test_without_a_nickname_it_looks_at_whoever_answers_as_a_program(
     assert [it["detail"] for it in found["findings"]] == (
         []
         if kind
-        else [
-            '"Robot" answers as evenly as a program; it answered "!ping" of "Wilma" after 100 ms.'
-        ]
+        else ['"Robot" answers as programs do; it answered "!ping" of "Wilma" after 100 ms.']
     )
     assert (found["verdict"] == "Nobody of 1 others looks like a program.") is (kind is not None)
 

@@ -1,12 +1,13 @@
 """Rooms of further kinds, broken and healthy, of which the bridge asked nothing itself before."""
 
+import time
 from dataclasses import replace
 
 import pytest
 
 from bridge.tools.diagnose import xmpp_diagnose
 from bridge.xmpp.checks import asking
-from bridge.xmpp.model.events import Event, OccupantLeft
+from bridge.xmpp.model.events import Event, MessageReceived, MessageSent, OccupantLeft
 from bridge.xmpp.model.room import Occupant
 from tests.capture.logs import ROOM
 from tests.tools.played import fitting
@@ -157,3 +158,37 @@ async def test_without_a_nickname_a_loop_of_three_is_named_once() -> None:
     )
     assert (result["outcome"], len(result["findings"])) == ("cause", 1), result
     assert "more are found wrong" not in result["verdict"]
+
+
+ASKED: dict[str, tuple[Acts, str, str]] = {
+    "at once": ([(0.05, PONG)], "well", '"bot" after 50 ms'),
+    "by a reaction": ([(0.05, MARKED)], "well", '"bot" after 50 ms'),
+    "late": ([(20.0, PONG)], "unknown", '"bot" after 20,000 ms'),
+    "without a body": ([(0.05, said("bot", ""))], "cause", "has no body"),
+    "in private": ([(0.05, said("bot", "pong", type="chat"))], "cause", "in private"),
+    "in private, and then it says something": (
+        [(0.05, said("bot", "pong", type="chat")), (15.0, said("bot", "news"))],
+        "cause",
+        "in private",
+    ),
+    "in private, later": ([(9.0, said("bot", "pong", type="chat"))], "unknown", "ms (private)"),
+    "twice": ([(0.05, PONG), (0.09, PONG)], "cause", "twice"),
+    "not": ([], "unknown", 'Nobody answered "!ping".'),
+}
+"""How a bot, whose client does not say what it is, answers a command of the bridge."""
+
+
+@pytest.mark.parametrize("name", ASKED)
+async def test_without_a_nickname_only_a_prompt_answer_that_all_read_clears(name: str) -> None:
+    acts, outcome, words = ASKED[name]
+    room, began = room_of(Kind(outcome, words, there=BOTS)), time.time() - 30
+    room.publish(MessageSent(room.occupant, "McpDebug", "!ping", "m1"), at=began)
+    ours = MessageReceived(room.occupant, "McpDebug", "!ping", id="m1", own=True)
+    room.publish(ours, at=began)
+    for at, event in acts:
+        room.publish(event, at=began + at)
+    result = fitting(xmpp_diagnose, await xmpp_diagnose(room.link))
+    assert result["outcome"] == outcome, result
+    assert words in result["verdict"]
+    step = result.get("nextStep") or {"arguments": {}}
+    assert ("nickname" in step["arguments"]) is (outcome == "unknown" and bool(acts))

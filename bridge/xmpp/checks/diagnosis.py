@@ -7,7 +7,7 @@ from bisect import bisect, bisect_left
 from collections import Counter
 from collections.abc import Callable
 from itertools import islice, pairwise
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from bridge.text import iso, name_of, visible
 from bridge.wire.speech import LOOP_REPEATS, TURN_SECONDS
@@ -143,7 +143,7 @@ def look_over(evidence: Evidence) -> tuple[Outcome, str, Finding]:
     if name := conclusion.finding:
         return conclusion.outcome, name, conclusion.findings[name]
     says = evidence.programs.get(evidence.nickname)
-    why = "says that it is a program" if says else "answers as evenly as a program"
+    why = "says that it is a program" if says else "answers as programs do"
     seen = "answer" if evidence.past.outcome is not None else "senders"
     did = conclusion.findings[seen].detail.removeprefix(f"{evidence.who} ")
     detail, well = f"{evidence.who} {why}; it {did}", conclusion.outcome == "well"
@@ -215,10 +215,12 @@ def _answer(evidence: Evidence) -> Finding:
         return Finding(False, f"{detail}.", "Say it again by xmppSend, which says why.")
     if not evidence.answers:
         return _silence(evidence, sent.body, outcome)
-    public = [answer for answer in evidence.answers if answer["how"] == "public"]
-    first = [*public, *evidence.answers][0]
+    public = [it for it in evidence.answers if it["how"] == "public"]
+    prompt = [it for it in public if cast("float", it["answerMs"]) <= answering.LATE_MS]
+    # What comes later may be about something else.
+    first = [*prompt, *evidence.answers][0]
     after = f"after {first['answerMs']:,.0f} ms"
-    if not public:
+    if first["how"] != "public":
         words, hint = answering.HOWS[str(first["how"])]
         if first["how"] == "error":
             words += f", {first['condition']}"
@@ -226,7 +228,7 @@ def _answer(evidence: Evidence) -> Finding:
         return Finding(False, f"{who} answered {words}, {after}.", hint)
     if _is_twice(evidence, outcome):
         return Finding(False, f"{who} answered twice in the same words, {UNLESS}.", answering.TWICE)
-    if isinstance(first["answerMs"], float) and first["answerMs"] > answering.LATE_MS:
+    if not prompt:
         return Finding(False, f"{who} answered late, {after}.", answering.SLOW)
     detail = f"{who} answered what the bridge said last {after}"
     return Finding(True, f"{detail}{_unless_to_another(evidence, outcome)}.")
