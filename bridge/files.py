@@ -24,7 +24,7 @@ def make_folder(folder: Path) -> None:
 def open_private(path: Path, flags: int) -> int:
     """Open a file for its owner alone, made if it is missing; return its descriptor.
 
-    Raises `OSError` if the path is a link, or leads to something else than a file of its own.
+    Raises `OSError` if the path is a link, or not a regular file with this name alone.
     """
     flags |= os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
     descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NOCTTY, 0o600)

@@ -75,9 +75,8 @@ class WebService:
     ) -> Answer:
         """Return what `read` makes of the reply at `path`, within `seconds`.
 
-        Raises `ToolError`, also if `read` raises `MismatchError`. If there is a `body`, it is sent
-        as JSON in a POST, and through no proxy that would see it in clear. Cancelling closes the
-        connection.
+        Raises `ToolError`, also if `read` raises `MismatchError`. A `body` is sent as JSON in a
+        POST, and through no proxy that would see it in clear. Cancelling closes the connection.
         """
         began = monotonic()
         try:

@@ -40,7 +40,7 @@ class EntryLocation:
         return table_in(servers, self.name) if self.name in servers else None
 
     def changes(self, held: Entry | None, wanted: Entry | None) -> list[Change]:
-        """Return the changes of the file that make the entry `wanted`; None is no entry."""
+        """Return the changes that turn the entry `held` into `wanted`; None means no entry."""
         path = (self.client.servers, self.name)
         if held is None or wanted is None:
             return [] if held is wanted else [(path, wanted or MISSING)]
@@ -94,7 +94,7 @@ def user_arguments(args: object) -> Sequence[str]:
 
 
 def _in_former_order(args: list[str], old: object) -> list[str]:
-    """Return `args`, or the `old` ones if these differ in their order alone."""
+    """Return `args`; if the `old` arguments differ in nothing but their order, return these."""
     if not isinstance(old, list) or not all(isinstance(word, str) for word in old):
         return args
     words = old[1:] if old[:1] == ["serve"] else old

@@ -64,7 +64,7 @@ class ConfigFile:
                 self._expect(before)  # to write to the disk and read the backups took a while
                 if not self._target.exists():
                     return None
-                # Another name of the file keeps also what somebody has just written into it.
+                # Unlike a copy, a hard link keeps what another program has just written, too.
                 if not os.path.lexists(backup):
                     backup.hardlink_to(self._target)
                 return backup

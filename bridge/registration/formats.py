@@ -55,10 +55,10 @@ def restored(
     done: Sequence[Change],
     originals: Iterable[str],
 ) -> str | None:
-    """Return `text` after what was `done` to it is undone by other changes; raises `EditError`.
+    """Undo in `text` what was `done`, by the changes in `undoing`; raises `EditError`.
 
-    If it is what came of one of the `originals`, return that. If it came of nothing, return None:
-    there was no file.
+    If `text` is one of the `originals` after `done`, return this original as it was. If `text` is
+    an empty file after `done`, return None: there was no file before.
     """
     after = edited(text, form, undoing)
     for original in (*originals, None):
@@ -102,7 +102,7 @@ def _change(holder: Any, path: tuple[Any, ...], value: object) -> None:
 
 
 def _filled(value: Any) -> Any:
-    """Return a value without what is empty in its tables."""
+    """Return a value without the empty tables and lists in its tables."""
     if not isinstance(value, dict):
         return value
     filled = ((key, _filled(item)) for key, item in value.items())
@@ -111,7 +111,7 @@ def _filled(value: Any) -> Any:
 
 @contextmanager
 def _explained(what: str) -> Iterator[None]:
-    """Raise what the parsers of JSON and TOML raise as an `EditError` that begins with `what`."""
+    """Turn an error of a parser into an `EditError` that begins with `what`."""
     try:
         yield
     except (ValueError, RecursionError) as error:

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple, TypeAlias
 from bridge.registration.errors import EditError
 
 Path: TypeAlias = tuple[str | int, ...]
-"""The keys of objects, and last perhaps the index of an array, that lead from the root to a value.
-A value for an index is a new item before it."""
+"""The keys that lead from the root to a value. The last may be the index of an item in an array: a
+new value goes before this item."""
 
 MISSING = object()
-"""The value of what is taken out."""
+"""Stands for the new value of a key that is to be taken out."""
 
 _WS = " \t\r\n"
 _BLANKS = re.compile(f"[{_WS}]*")
@@ -97,7 +97,7 @@ def _after_blanks(text: str, start: int) -> int:
 def _members(plain: str, at: int) -> tuple[dict[str | int, _MemberSpan], int]:
     """Return the members of what begins at `at`, and where its closing bracket is.
 
-    Of members with the same key parsers take the last.
+    If several members have the same key, the last counts, as in parsers.
     """
     members: dict[str | int, _MemberSpan] = {}
     position = _after_blanks(plain, at + 1)

@@ -42,7 +42,7 @@ Observer: TypeAlias = Callable[["Stream", bool, str], None]
 
 
 def unobserved(stream: "Stream", sent: bool, xml: str) -> None:
-    """Drop a piece of XML: the observer of a stream without another one."""
+    """Do nothing with a piece of XML. The default observer."""
     del stream, sent, xml
 
 

@@ -245,7 +245,7 @@ class _Loading:
                 )
 
     def _reject_refused(self) -> None:
-        """Add one problem about all that the untrusted file may not set, with what to type."""
+        """Add a problem that names what the untrusted file may not set, and says what to type."""
         if self._refused and self.used is not None:
             (name, value), *others = self._refused.items()
             holds = "".join(f", {other} holds {held}" for other, held in others)
@@ -260,7 +260,7 @@ class _Loading:
             )
 
     def _permitted(self, row: Variable[Any], place: VariableSource) -> str:
-        """Return the part of the text that its place may set; empty if there is none."""
+        """Return the part of a variable's text that this place may set; empty if there is none."""
         text = place.values.get(row.name, "")
         if not text or place.trusted or row.who == "anybody":
             return text

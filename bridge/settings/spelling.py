@@ -34,7 +34,7 @@ file, and a line of a key or of a text must not be shown as a name."""
 
 
 def misspelt(names: Iterable[str]) -> dict[str, str]:
-    """Return the misspelt ones among `names`, each with the name of the setting that is meant."""
+    """Return the names that look misspelt, each with the setting that is meant."""
     unknown = [name for name in names if _begins_like_ours(name) and name not in VARIABLES]
     meant = {name: _meant_by(name.upper()) for name in unknown[:MAX_COMPARED]}
     return {name: right for name, right in meant.items() if right}

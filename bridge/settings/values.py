@@ -1,7 +1,7 @@
 """The parsers of the settings: what each value may be, and what it means.
 
-A parser takes the text of a variable, and returns the value or raises `FlawError`. Blanks around
-the text were removed before, except those around a secret.
+A parser takes the text of a variable, and returns the value or raises `FlawError`. The text has no
+blanks around it, unless it is a secret.
 """
 
 import re
