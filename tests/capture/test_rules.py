@@ -545,7 +545,7 @@ def cuts() -> Iterator[str]:
     """The log without 200 bytes, wherever that shows: cut in the middle of a line."""
     text = "\n".join(HEALTHY)
     lines = {*HEALTHY}
-    for begin in range(0, len(text), 7):
+    for begin in range(0, len(text), 21):
         rest = text[:begin] + text[begin + 200 :]
         joined = rest[rest.rfind("\n", 0, begin) + 1 :].partition("\n")[0]
         if joined not in lines and not UNSEEN.fullmatch(joined):
@@ -586,7 +586,7 @@ def is_whole(line: str) -> bool:
 def test_nothing_is_missed_across_a_hole_in_any_format(format_: str) -> None:
     log, count = written(format_, passed()), 0
     lines = {*log.split("\n")}
-    for begin in range(0, len(log) // 2, 61):
+    for begin in range(0, len(log) // 2, 183):
         head = log[log.rfind("\n", 0, begin) + 1 : begin]
         tail = log[begin + 200 :].partition("\n")[0]
         is_seen = re.search("<[a-z]", head) and ">" in tail[1:]
@@ -594,7 +594,7 @@ def test_nothing_is_missed_across_a_hole_in_any_format(format_: str) -> None:
             count += 1
             names = {each.name for each in found(*(log[:begin] + log[begin + 200 :]).split("\n"))}
             assert names.isdisjoint({"unanswered", "silent", "join"}), head + tail
-    assert count > 40
+    assert count > 12
 
 
 @pytest.mark.parametrize(("words", "answers"), [("!ping", 1), ("what time is it", 2)])
