@@ -84,7 +84,7 @@ def _output_schemas() -> dict[str, Any]:
     return {one.name: one.output_schema for one in tools if one.output_schema is not None}
 
 
-def _check(tool: str, structured: object) -> None:
+def check_result(tool: str, structured: object) -> None:
     """Fail if a result of `tool` is not what its output schema says."""
     schema = _output_schemas().get(tool)
     if schema is not None:
@@ -191,14 +191,14 @@ class BridgeProcess:
         if "structuredContent" not in result:
             return result
         structured: dict[str, Any] = result["structuredContent"]
-        _check(tool, structured)
+        check_result(tool, structured)
         assert json.loads(result["content"][0]["text"]) == structured
         return structured
 
     async def bare(self, tool: str, **arguments: object) -> dict[str, Any]:
         """The result of a tool in the bare dialect; raises `RpcFailedError`."""
         result = await self.request(tool, arguments)
-        _check(tool, result)
+        check_result(tool, result)
         return result
 
     async def status(self) -> dict[str, Any]:

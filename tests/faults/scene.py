@@ -107,6 +107,13 @@ class Eyes:
         except TimeoutError:
             raise TimeoutError(f"no {what} within {seconds:g} s; {self}") from None
 
+    async def news(self, count: int) -> None:
+        """Wait until there are more than so many records."""
+        async with asyncio.timeout(SECONDS):
+            while len(self.records) <= count:
+                self._news.clear()
+                await self._news.wait()
+
     async def joined(self, seconds: float = SECONDS) -> Record:
         return await self.phase(Phase.JOINED, seconds)
 

@@ -10,7 +10,8 @@ from typing import Any, TypeAlias
 import pytest
 
 from bridge.text import iso
-from tests.e2e.bridge_process import BridgeProcess, RpcFailedError
+from bridge.xmpp.model.events import Gap
+from tests.e2e.bridge_process import RpcFailedError
 from tests.faults.scene import Scene, configure
 from tests.faults.scripted_server import (
     DOMAIN,
@@ -27,6 +28,7 @@ from tests.faults.scripted_server import (
     said,
     subject,
 )
+from tests.faults.serving import ServedBridge, served_at
 from tests.faults.test_odd_stanzas import direct
 
 SECONDS = 30.0
@@ -102,17 +104,14 @@ class OtherRoom:
 
 
 @asynccontextmanager
-async def beside(*rooms: OtherRoom, home: Path) -> AsyncIterator[BridgeProcess]:
+async def beside(*rooms: OtherRoom, home: Path) -> AsyncIterator[ServedBridge]:
     """A bridge that is in such a room; after a cut, in the next one of that address."""
     scripts = [replace(HONEST, join=room.join, stand=room.stand) for room in rooms]
-    async with ScriptedServer(*scripts) as server:
-        environment = server.environment()
-        async with BridgeProcess(home, environment) as bridge:
-            await bridge.joined()
-            yield bridge
+    async with ScriptedServer(*scripts) as server, served_at(server, home) as bridge:
+        yield bridge
 
 
-async def messages(bridge: BridgeProcess, **arguments: object) -> list[dict[str, Any]]:
+async def messages(bridge: ServedBridge, **arguments: object) -> list[dict[str, Any]]:
     page = await bridge.bare("xmppHistory", kinds=["message"], detail="full", **arguments)
     entries: list[dict[str, Any]] = page["entries"]
     return [entry for entry in entries if entry["direction"] == "in"]
@@ -240,7 +239,7 @@ async def test_the_history_of_a_room_is_not_told_again_when_we_come_back(tmp_pat
     async with beside(first, OtherRoom(own(110) + again + subject("")), home=tmp_path) as bridge:
         await bridge.bare("xmppWait", since="oldest", contains="hello", timeoutSeconds=SECONDS)
         await bridge.bare("xmppSend", message="bye")
-        await bridge.stderr_says("may be missing", SECONDS)  # the room has no archive
+        await bridge.eyes.see(lambda event: isinstance(event, Gap))  # the room has no archive
         bodies = [(entry["body"], entry["source"]) for entry in await messages(bridge)]
         assert bodies == [("hello", "live"), ("bye", "live"), ("missed", "history")]
 
