@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Self
 
-SECONDS = 20.0
+SECONDS = 60.0
 """How long a bot may take for each step."""
 LONGEST_LINE = 1 << 22
 _QUOTES = re.compile(r"[\"'\\]")

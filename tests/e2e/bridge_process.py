@@ -25,7 +25,7 @@ ANSWER_SECONDS = 60.0
 """Limit for one reply: above the 10 s that `xmppSend` may take, far above all others."""
 CHANGE_SECONDS = 60.0
 """Limit for a change of status; a first join takes 0.3 s on idle cores."""
-RUN_SECONDS = 120.0
+RUN_SECONDS = 300.0
 END_SECONDS = 60.0
 """Limit for the process to end; the drain of calls in flight alone may take 10 s."""
 LOOK_EVERY_SECONDS = 0.03
