@@ -248,29 +248,21 @@ class Part {
     this.view = this.whole = { from: this.from, to: Math.max(this.to, this.from + 1) };
     this.node = copy("part");
     this.node.id = this.id;
-    this.node.addEventListener("toggle", () => {
-      if (this.node.open) this.fill();
-    });
     const [title, outcome, when] = this.node.querySelector("summary").children;
     const [from, to] = [this.from, this.to].map((at) => moment({ at }));
     title.textContent = this.title;
     sign(outcome, this.outcome);
     when.textContent = timed ? `${from} to ${to}, ${duration(this.to - this.from)}` : "";
+    this.fill(...this.node.children);
   }
 
-  /** Open the part, and make what it does not need while it is closed. */
-  fill() {
-    this.node.open = true;
-    if (this.list) return;
-    const [, verdict, findings, stages, zoom, timeline, list] = this.node.children;
+  fill(_, verdict, findings, stages, zoom, timeline, list) {
     const said = this.findings.some(({ message }) => message === this.verdict);
     const further = this.findings.filter((found) => found !== headline);
     verdict.textContent = said || this.verdict === page.verdict ? "" : retimed(this.verdict ?? "");
     findings.append(...further.map(finding));
     stages.append(...connections(this.stages));
-    zoom.querySelectorAll("button").forEach((button, index) => {
-      button.addEventListener("click", () => this.zoom([1 / 3, 3, Infinity][index]));
-    });
+    zoom.lastElementChild.addEventListener("click", () => this.look(this.whole));
     this.timeline = timeline;
     timeline.setAttribute("aria-label", `Timeline of ${this.title}`);
     timeline.addEventListener("pointerdown", ({ clientX }) => {
@@ -285,8 +277,6 @@ class Part {
     const chunk = { class: "chunk", role: "presentation" };
     while (rows.length) list.append(html("div", chunk, ...rows.splice(0, CHUNK)));
     this.draw();
-    this.look(this.whole);
-    this.refresh();
   }
 
   /** Draw who was there and when, as what, and what happened. */
@@ -332,9 +322,14 @@ class Part {
     return [drawn(names, { from, to }, "", standing(span)), above, beside];
   }
 
-  /** Show a time: CSS moves all that is drawn. The axis gets other marks. */
+  /** Show a time, in the list too: CSS moves all that is drawn. */
   look({ from, to }) {
     this.view = { from: Math.max(from, this.whole.from), to: Math.min(to, this.whole.to) };
+    filter();
+  }
+
+  /** Say to CSS which time is seen, and mark round times on the axis. */
+  scale() {
     const length = this.view.to - this.view.from;
     this.timeline.style.setProperty("--begin", this.view.from);
     this.timeline.style.setProperty("--length", length);
@@ -352,17 +347,9 @@ class Part {
     this.axis.replaceChildren(...ticks);
   }
 
-  zoom(factor) {
-    const { from, to } = this.view;
-    const middle = selected?.part === this ? selected.at : (from + to) / 2;
-    const half = Math.max(((to - from) * factor) / 2, 1);
-    this.look({ from: middle - half, to: middle + half });
-    filter();
-  }
-
   /** Show what fits the filters, and say how high the chunks are that are far from what is seen. */
   refresh() {
-    if (!this.list) return;
+    this.scale();
     for (const { row, hidden } of this.events) if (row) row.hidden = hidden;
     const byLane = Map.groupBy(this.shown, ({ lane }) => lane).set("findings", this.findings);
     for (const [lane, node] of this.rows) {
@@ -397,7 +384,6 @@ class Part {
     const [first, last] = [this.pressed, clientX].map((x) => from + (x - left) * scale);
     if (Math.abs(clientX - this.pressed) > DRAG) {
       this.look({ from: Math.min(first, last), to: Math.max(first, last) });
-      filter();
       return;
     }
     const [lane] = [...this.rows].find(([, node]) => node.contains(target)) ?? [];
@@ -430,7 +416,7 @@ const parts = page.parts
   .map((part) => new Part(part));
 function filter() {
   const words = the("words").value.toLowerCase();
-  const [kind, who, severity] = [the("kind"), the("who"), the("severity")].map((it) => it.value);
+  const [kind, who] = [the("kind"), the("who")].map((it) => it.value);
   let all = 0;
   for (const part of parts) {
     const { from, to } = part.view;
@@ -438,7 +424,6 @@ function filter() {
       const { at, text, body, where, folded, stanzas = [] } = event;
       event.hidden =
         (kind !== "" && event.kind !== kind) ||
-        (severity !== "" && event.severity !== severity) ||
         (who !== "" && part.lanes[event.lane]?.name !== who.slice(1)) ||
         at < from ||
         at > to ||
@@ -454,7 +439,7 @@ function filter() {
     part.listed = part.shown.filter(({ question }) => !question);
     const well = part.kind === "connection" && part.stages.every(({ ok }) => ok);
     part.node.hidden = well && !part.shown.length && !isOpen("connecting");
-    if (words !== "" && part.shown.length) part.fill();
+    if (words !== "" && part.shown.length) part.node.open = true;
     part.refresh();
     const counted = part.node.querySelector(".count");
     counted.textContent = count(part.shown.length, part.events.length);
@@ -514,15 +499,14 @@ function select(id) {
   const before = selected;
   selected = event;
   const { part } = event;
-  if (event.hidden && !isOpen(event.folded)) {
-    the(event.folded).checked = true;
-    filter();
+  part.node.open = true;
+  if (event.hidden) {
+    if (event.folded) the(event.folded).checked = true;
+    part.look(part.whole);
   }
-  part.fill();
   before?.row.setAttribute("aria-selected", "false");
   before?.part.point();
   event.row.setAttribute("aria-selected", "true");
-  if (event.at < part.view.from || event.at > part.view.to) part.zoom(1);
   part.point();
   const { list } = part;
   const [place, box] = [event.row, list].map((node) => node.getBoundingClientRect());
@@ -542,8 +526,9 @@ function back() {
 function follow(hash) {
   const id = hash.slice(1);
   select(id);
-  parts.find((part) => part.id === id)?.fill();
-  the(id)?.closest(".part")?.scrollIntoView();
+  const part = the(id)?.closest(".part");
+  if (part) part.open = true;
+  part?.scrollIntoView();
 }
 
 /** The event that says most about what went wrong, or else what happened last. */
@@ -585,7 +570,7 @@ const main = document.querySelector("main");
 main.append(...parts.map((part) => part.node));
 main.hidden = false;
 filter();
-for (const part of parts) if (part.outcome === "failed") part.fill();
+for (const part of parts) part.node.open = part.outcome === "failed";
 if (location.hash) follow(location.hash);
 if (!selected) select(worst());
 addEventListener("hashchange", () => follow(location.hash));
