@@ -41,6 +41,10 @@ no-answer: ended; error, RFC 6120, 4.2
     The server never answered the client's stream header{within}.
     -> Check host and port: behind them may be TLS from the first byte (port 5223), another protocol
     than XMPP, or a firewall.
+no-reply: ended; error, RFC 6120, 6.4
+    The server never answered the client's {what}{within}.
+    -> The server is there, and says nothing more: look into its log, since what checks its logins
+    may hang, or something between keeps the answer back.
 unauthorized: ended; error, RFC 6120, 4.9.3.12
     {message}{sent}{after}
     -> For a component, check its secret: it has to be the same in the server's configuration. For a

@@ -11,7 +11,7 @@ from bridge.capture.login import LoginState
 from bridge.capture.stanza import AROUND, FOOTER, HOLE, QUOTED, Stanza, outline
 from bridge.capture.waiting import PATIENCE_SECONDS, Awaited
 from bridge.text import quoted
-from bridge.wire.names import HEADER, SM, STREAM_ERROR, condition_of, local
+from bridge.wire.names import HEADER, SASL, SM, STREAM_ERROR, TLS, condition_of, local, split
 
 BIG_BYTES = 10_000
 """A server takes stanzas of at least so many bytes (RFC 6120, 13.12)."""
@@ -45,6 +45,8 @@ class Ending:
     """The client's latest header, if the server has offered nothing since."""
     owed: Awaited | None = None
     """The oldest request of the server that the client has not answered."""
+    overdue: Stanza | None = None
+    """The client's latest stanza, if the server has not answered it in time."""
 
     def take(self, client: Entity, login: LoginState, stanza: Stanza) -> Iterator[Finding]:
         """Take a stanza, and yield what it shows to be wrong."""
@@ -66,6 +68,24 @@ class Ending:
             self.answered = before if is_heard and tag in {"message", HOLE} else None
         elif tag != HEADER:
             self.header = None
+
+
+def late(ending: Ending, stanza: Stanza) -> Iterator[Finding]:
+    """Find that the server says nothing more to the client's header, STARTTLS or login."""
+    asked = ending.header or ending.last
+    if asked is None or not asked.sent or asked is ending.overdue:
+        return
+    if asked.seconds is None or stanza.seconds is None:
+        return
+    seconds, (space, name) = stanza.seconds - asked.seconds, split(asked.element.tag)
+    if seconds < PATIENCE_SECONDS:
+        return
+    ending.overdue = asked
+    if asked is ending.header:
+        yield from unanswered(ending, stanza)
+        ending.header = None
+    elif space in {SASL, TLS}:
+        yield cause("no-reply", asked.place, what=name, within=f" in {seconds:.0f} s")
 
 
 def ended(ending: Ending, client: Entity, login: LoginState, stanza: Stanza) -> Iterator[Finding]:

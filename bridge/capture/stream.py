@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from bridge.capture.causes import cause
 from bridge.capture.client import Entity
-from bridge.capture.ending import Ending, cut, unanswered
+from bridge.capture.ending import Ending, cut, late, unanswered
 from bridge.capture.finding import Finding, Outcome
 from bridge.capture.login import LoginState, given_up, given_up_bind
 from bridge.capture.requests import Requests
@@ -41,6 +41,7 @@ class Stream:
         client = self.client
         if stanza.element.tag == PAUSE:
             yield from self._late(stanza, client.count)
+            yield from late(self.ending, stanza)
             return
         client.count += 1
         yield from self._late(stanza, client.count)

@@ -13,14 +13,22 @@ from tests.capture.test_libraries import ATTEMPTS, command
 from tests.servers.server import XmppServer
 from tests.tap.tapping import Tap, tapped
 
-KINDS = (
-    # A: the login. B: the end, the session. E: how far it got. C, H: what the room did.
-    *("a wrong password", "no mechanism in common", "a login given up"),
-    *("a forbidden character", "cut off", "one resource twice", "a negative priority"),
-    *("TLS not begun", "acknowledgements that do not come"),
-    *("never joined", "kicked", "chat to a room", "silent", "a ping never answered"),
-)
-"""A deed for each rule, to be done each time."""
+KINDS = {
+    "A: the login": ("a wrong password", "no mechanism in common", "a login given up"),
+    "B: what ended it, and what did not come back": (
+        # First, since a period shows only as long as the client has no other streams.
+        *("cut off every two minutes", "cut off", "came back without its room"),
+        *("a forbidden character", "closed after a silence", "one resource twice"),
+        *("acknowledgements that do not come", "its request never answered"),
+    ),
+    "E: how far it got": ("TLS not begun", "never joined", "a negative priority"),
+    "others: what the room did": ("kicked", "chat to a room", "silent", "a ping never answered"),
+}
+"""What bots struggle with, by the kinds of the reports that it was taken from, and deeds of each.
+
+Of A, channel binding and the flag y are in `test_listener`; so are E where the server says nothing,
+and all of F, components.
+"""
 
 
 async def unnamed(stage: Stage, taps: list[Tap], deeds: Mapping[str, Deed]) -> str:
@@ -38,12 +46,6 @@ async def unnamed(stage: Stage, taps: list[Tap], deeds: Mapping[str, Deed]) -> s
             tap.witness.pause()
             tap.witness.capture.finish()
             told = [f"{each.name}: {each.message} {each.hint}" for each in tap.shown[before:]]
-            told += [
-                f"{each.name}: {each.message}"
-                for stream in tap.witness.capture.streams
-                for each in stream.findings()
-                if each.cause == "period" and "streams of this client" in deed.words
-            ]
             right = [each for each in told if each.startswith(deed.rule) and deed.words in each]
             if right if deed.rule else not told:
                 break
@@ -76,10 +78,11 @@ async def behind_tap(
         yield await stack.enter_async_context(run), taps
 
 
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("library", ["slixmpp", "xmpp.js"])
-async def test_a_wrong_of_each_kind_is_named(library: str, tmp_path: Path) -> None:
+async def test_a_wrong_of_each_kind_is_named(library: str, kind: str, tmp_path: Path) -> None:
     async with behind_tap(library, None, tmp_path) as (stage, taps):
-        deeds = {name: DEEDS[name] for name in KINDS if library not in DEEDS[name].without}
+        deeds = {name: DEEDS[name] for name in KINDS[kind] if library not in DEEDS[name].without}
         assert await unnamed(stage, taps, deeds) == ""
 
 

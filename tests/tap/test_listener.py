@@ -73,6 +73,11 @@ async def test_a_bot_logs_in_at_each_server_by_each_transport(
     assert [each.stream.client.bound for each in tap.witness.capture.streams] == [True]
 
 
+def offering(features: str) -> str:
+    """The header of a server, and its features."""
+    return f"{scripted.HEADER}<stream:features>{features}</stream:features>"
+
+
 LYING = Scram(("SCRAM-SHA-256-PLUS", "SCRAM-SHA-256"), ("tls-server-end-point",))
 Y = Scram(("SCRAM-SHA-256",), hides_plus=True)
 
@@ -447,6 +452,50 @@ async def test_an_absence_is_found_thoughnothing_else_comes(tmp_path: Path) -> N
             client.writer.close()
 
 
+OPEN = ((STREAM, "</stream:features>"),)
+LOG_IN = ("<auth xmlns='urn:ietf:params:xml:ns:xmpp-sasl' mechanism='PLAIN'>AGEAYg==</auth>", "")
+BEGIN_TLS = ("<starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>", "")
+
+
+@pytest.mark.parametrize(
+    ("server_says", "client_says", "words"),
+    [
+        ("", [(STREAM, "")], "stream header in 11 s"),
+        (scripted.HEADER, [(STREAM, "id='lie'")], "stream header in 11 s"),
+        (offering(scripted.STARTTLS), [*OPEN, BEGIN_TLS], "starttls in 11 s"),
+        (offering(scripted.mechanisms("PLAIN")), [*OPEN, LOG_IN], "auth in 11 s"),
+    ],
+    ids=["header", "features", "STARTTLS", "login"],
+)
+async def test_a_server_that_goes_silent_is_named_with_the_step_while_the_bot_waits(
+    server_says: str, client_says: list[tuple[str, str]], words: str, tmp_path: Path
+) -> None:
+    now = 1_000_000.0
+
+    async def say(wire: Wire) -> None:
+        await wire.header()
+        wire.send(server_says)
+        await wire.gone()
+
+    async with ScriptedServer(plain(login=say)) as server:
+        settings = settings_for(server)
+        async with tapped(settings, tmp_path, clock=lambda: now) as tap:
+            client = await Client.at(tap.port)
+            for xml, answer in client_says:
+                client.send(xml)
+                await client.sees(answer)
+            async with asyncio.timeout(SECONDS):
+                while client_says[-1][0].encode() not in server.heard:  # noqa: ASYNC110 - it passes
+                    await asyncio.sleep(0.01)
+            now += 11
+            for _ in range(2):
+                tap.witness.pause()
+            assert tap.names() == [tap.names()[0]]
+            assert (tap.shown[0].name, words in tap.shown[0].message) == ("ended", True)
+            assert "times in all" not in str(tap.witness.capture.streams[0].findings())
+            client.writer.close()
+
+
 async def test_a_session_is_resumed_across_a_cut(
     prosody_process: ServerProcess, tmp_path: Path
 ) -> None:
@@ -550,3 +599,32 @@ async def test_each_wrong_of_a_component_is_named(
     assert tap.record.path is not None
     assert tap.record.path.name == "gate.localhost.jsonl"
     assert "0123456789" not in tap.record.path.read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("namespace", "condition"),
+    [("jabber:client", "invalid-namespace"), ("jabber:component:accept", "host-unknown")],
+)
+async def test_a_component_with_a_wrong_namespace_or_name_is_told_by_its_server(
+    namespace: str, condition: str, tmp_path: Path
+) -> None:
+    async def refuse(wire: Wire) -> None:
+        await wire.header()
+        wire.send(f"<stream:stream {GATE} from='gate.localhost' id='i'>")
+        wire.send(scripted.stream_error(condition))
+        await wire.gone()
+
+    async with ScriptedServer(replace(HONEST, authenticate=refuse)) as server:
+        settings = settings_for(server)._replace(domain="gate.localhost", allow_plaintext=False)
+        async with tapped(settings, tmp_path, component=True) as tap:
+            client = await Client.at(tap.port)
+            client.send(
+                f"<stream:stream {GATE} to='gate.localhost'>".replace(
+                    "jabber:component:accept", namespace
+                )
+            )
+            await client.sees("</stream:stream>")
+            found = await tap.shows("ended")
+            client.writer.close()
+    assert (found.cause, tap.names()) == ("error", ["ended error"])
+    assert condition in found.message or "gate.localhost" in found.message
