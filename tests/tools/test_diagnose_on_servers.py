@@ -30,7 +30,7 @@ PAGE = PAGES["docs/diagnosis.md"]
 CAUSES = dict(tables(PAGE)["what is the matter"])
 NICKNAME = "Robot"
 """Whom the call above the table names, unless the verdict begins with another nickname."""
-EXAMPLE, _, AROUND = blocks(PAGE, "text")
+EXAMPLE, _ = blocks(PAGE, "text")
 SHOWN = "it answers in private"
 """The trouble that the page shows in full."""
 SMALL_BYTES = 3_000
@@ -96,7 +96,5 @@ async def test_the_trouble_is_named(
     assert f"`xmppDiagnose {json.dumps({'nickname': NICKNAME})}`" in PAGE
     assert trouble.asked == NICKNAME or verdict.startswith(json.dumps(trouble.asked))
     assert pattern([verdict]).fullmatch(shown_as(found["verdict"])), found["verdict"]
-    for exchange in exchanges(AROUND) if trouble.finding is None else ():
-        check(elided(exchange.answer), around, exchange.tool)
     for exchange in exchanges(EXAMPLE) if name == SHOWN else ():
         check(elided(exchange.answer), results[exchange.tool], exchange.tool)
