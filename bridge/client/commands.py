@@ -59,14 +59,14 @@ LEAVE = frozenset({"exit", "quit"})
 """The commands that end the client."""
 
 USAGES = {
-    "send TEXT": "say TEXT in the chat room",
-    "status": "ask the tool `xmppStatus`",
+    "TEXT": "send TEXT to the tool `echo`; send TEXT, status, help and exit need no slash",
+    "//TEXT": "the same for a text that begins with a slash",
+    "/send TEXT": "say TEXT in the chat room",
+    "/status": "ask the tool `xmppStatus`",
     "/occupants [NICK]": "who is in the room",
     "/history [TEXT]": "what happened in the room, with TEXT in it",
-    "exit, quit": "leave (Ctrl-D does too); Ctrl-C cancels the call in flight",
-    "TEXT": "send TEXT to the tool `echo`; //TEXT for a text that begins with a slash",
-    "help": "this list",
-    "/status, /send TEXT": "the same as without the slash",
+    "/exit, /quit": "leave (Ctrl-D does too); Ctrl-C cancels the call in flight",
+    "/help": "this list",
     "/wait [TEXT]": "wait for the next message, with TEXT in it",
     "/ping [TARGET]": "round trip to the server, or to room, self, a nickname or a JID",
     "/info [TARGET]": "what the server, or room, self, a nickname or a JID, is and can do",
@@ -82,21 +82,13 @@ USAGES = {
 """The lines of `help`: a command with its arguments, and what it does. The commands that a newcomer
 needs come first."""
 
-IN_CHAT = {
-    "TEXT": "say TEXT in the room; //TEXT for a text that begins with a slash",
-    "/occupants [NICK]": USAGES["/occupants [NICK]"],
-    "/history [TEXT]": USAGES["/history [TEXT]"],
-    "/status": USAGES["status"],
-    "/exit, /quit": USAGES["exit, quit"],
-    "/help": USAGES["help"],
-    "/send TEXT": "say TEXT, with other arguments of `xmppSend` behind it",
-}
-"""The first lines of `help` in a chat."""
+IN_CHAT = {"TEXT": "say TEXT in the room"}
+"""What differs in the `help` of a chat."""
 
 SAID = "Said in the room; /help shows the commands."
 """The remark in a chat after a line that is a command without its slash."""
 
-NAMES = (*re.findall(r"/(\w+)", " ".join(USAGES)), "help", *sorted(LEAVE))
+NAMES = tuple(re.findall(r"[^/]/(\w+)", " ".join(USAGES)))
 """The commands that may follow a slash."""
 
 
@@ -173,9 +165,7 @@ class CommandRunner:
         if name == "call":
             return await self._call_by_name(rest)
         if name == "help":
-            more = {usage: does for usage, does in USAGES.items() if usage[0] in "/N"}
-            del more["/status, /send TEXT"]
-            usages = IN_CHAT | more if self.chat else USAGES
+            usages = USAGES | IN_CHAT if self.chat else USAGES
             columns = max(map(len, usages))
             lines = [f"{usage:{columns}}  {does}" for usage, does in usages.items()]
             return client_message("\n".join(lines), raw=usages)

@@ -1,6 +1,6 @@
 import pytest
 
-from bridge.client.commands import NAMES, TOOL_COMMANDS, USAGES, Command, parse
+from bridge.client.commands import LEAVE, NAMES, PLAIN_NAMES, TOOL_COMMANDS, Command, parse
 
 
 @pytest.mark.parametrize(
@@ -25,6 +25,5 @@ def test_a_line_means(line: str, command: Command) -> None:
 
 def test_every_command_is_listed() -> None:
     assert set(TOOL_COMMANDS) < set(NAMES)
-    assert [name for name in NAMES if name not in " ".join(USAGES)] == []
-    firsts = ["send TEXT", "status", "/occupants [NICK]", "/history [TEXT]", "exit, quit"]
-    assert [*USAGES][:5] == firsts
+    assert set(PLAIN_NAMES) | LEAVE < set(NAMES)
+    assert len(NAMES) == len(set(NAMES))

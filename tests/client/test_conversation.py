@@ -106,7 +106,7 @@ def test_as_json_each_answer_is_the_result_as_it_came(tmp_path: Path) -> None:
     assert sent["structuredContent"]["message"] == "a\u202eb"
     assert refused["isError"] is True
     assert "no command /nosuch" in unclear["error"]
-    assert "status" in help_
+    assert "/status" in help_
     assert "interpret" in time["structuredContent"]
     assert ran.returncode == 1
     assert ran.stdout.isascii()
