@@ -156,7 +156,9 @@ def test_another_server_is_served_as_well(tmp_path: Path) -> None:
     assert "Unknown tool: xmppWait" in json.loads(wait)["error"]
     assert ran.returncode == 1
     assert GREETING in ran.stderr
-    assert "[Client]" not in ran.stderr  # it asks no other server for a status that only ours has
+    # It asks no other server for a status that only ours has.
+    ours = [line for line in ran.stderr.splitlines() if line.startswith("[Client]")]
+    assert [line for line in ours if "still at work" not in line] == []  # on a busy machine
 
 
 def test_ctrl_c_ends_a_script_and_cancels_its_call(tmp_path: Path, other: list[str]) -> None:

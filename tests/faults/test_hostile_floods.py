@@ -24,8 +24,8 @@ TAGS_MB = 16
 MEMORY_BOUND_MB = 128.0
 """How much the bridge may grow meanwhile: one element of 4 MiB that is nothing but children."""
 
-ECHO_SECONDS = 1.0
-"""The longest that a call may wait while the server pours; a hundredth of it on idle cores."""
+ECHO_SECONDS = 4.0
+"""The longest that a call may wait while the server pours; 0.01 s on idle cores."""
 
 FLOOD = 3_000
 

@@ -81,9 +81,9 @@ def test_a_strangers_file_full_of_names_like_ours_costs_little(folders: Folders)
     names = [f"BRIDGE_READ_ONL{chr(0x4E00 + n)}" for n in range(MAX_STRANGERS_BYTES // 30)]
     assert len(misspelt(names)) == MAX_COMPARED
     write(folders.here, "XMPP_DOMAIN=h\n" + "".join(f"{name}=1\n" for name in names))
-    began = time.monotonic()
+    began = time.process_time()
     configuration = folders.load({})
-    assert time.monotonic() - began < 2
+    assert time.process_time() - began < 2
     assert configuration.read_only
     assert f"{MAX_COMPARED - MAX_NAMED} more" in configuration.source_of(READ_ONLY)
     assert max(map(len, configuration.warnings)) < 2_000

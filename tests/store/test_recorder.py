@@ -66,8 +66,9 @@ def _gaps(path: Path) -> list[dict[str, Any]]:
 
 
 async def test_what_is_added_is_written_soon_and_by_flush_at_once(
-    recorder: Recorder, path: Path
+    recorder: Recorder, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(module, "FLUSH_SECONDS", 20.0)
     _say(recorder, "one", "two")
     began = time.monotonic()
     await recorder.flush()

@@ -125,8 +125,8 @@ def nested(depth: int) -> bytes:
 @pytest.mark.parametrize("shape", HUGE)
 def test_what_fills_a_handshake_is_read_or_refused_in_time(shape: str) -> None:
     data = HUGE[shape]()
-    began = time.monotonic()
+    began = time.process_time()
     with contextlib.suppress(DerError):
         describe(decode(data))
     signature_hash(data)
-    assert time.monotonic() - began < SECONDS
+    assert time.process_time() - began < SECONDS
