@@ -86,7 +86,9 @@ class Heard(NamedTuple):
     """A message that was received or sent."""
 
     room: str
+    """The other side's bare JID."""
     nickname: str
+    """The other side's resource."""
     body: str
     is_public: bool
     """Whether the whole room reads it, and not the client alone."""
@@ -162,31 +164,34 @@ class Talk:
             elif element.tag == "presence" and not stanza.sent:
                 self._take_presence(element)
             return
-        if stanza.sent:
-            yield from misplaced(self, client, rooms, stanza)
-            yield from looped(self, client, stanza)
-            yield from former_name(self, client, rooms, stanza)
-        if element.get("type") == "error":
-            if not stanza.sent and self.mistyped is not None:
-                yield self.mistyped  # the error says so itself
-                self.mistyped = None
-            return
-        body, from_ = element.findtext("body") or "", element.get("from", "")[:MAX_TEXT]
+        other = element.get("to" if stanza.sent else "from", "")[:MAX_TEXT]
         message = Heard(
-            names.lower_bare(element.get("to", "")[:MAX_TEXT] if stanza.sent else from_),
-            from_.partition("/")[2],
-            body[:MAX_TEXT],
+            names.lower_bare(other),
+            other.partition("/")[2],
+            (element.findtext("body") or "")[:MAX_TEXT],
             element.get("type") == "groupchat",
             stanza.seconds,
             client.count,
             stanza.place,
         )
         if stanza.sent:
-            yield from self._take_sent(client, rooms, stanza, message)
-            return
-        yield from unreadable(self, rooms, stanza)
-        if body:
-            self._take_received(client, rooms, stanza, message)
+            yield from misplaced(self, rooms, message, element)
+            yield from looped(self, message, element)
+            yield from former_name(self, rooms, message)
+        if element.get("type") == "error":
+            if not stanza.sent and self.mistyped is not None:
+                yield self.mistyped  # the error says so itself
+                self.mistyped = None
+        elif stanza.sent:
+            yield from self._take_sent(rooms, message, element)
+        else:
+            yield from unreadable(self, rooms, message, element)
+            if message.body:
+                self._take_received(rooms, message, stanza)
+
+    def just_heard(self, message: Heard) -> Heard | None:
+        """Return what the client heard just before it sent a message, if it did."""
+        return self.heard if self.heard and is_prompt(self.heard, message) else None
 
     def late(self, client: Entity, stanza: Stanza, count: int) -> Iterator[Finding]:
         """Find the messages that were not answered in time."""
@@ -198,7 +203,9 @@ class Talk:
     def fail(self, client: Entity, failure: Stanza) -> Iterator[Finding]:
         """Find that the program failed on the message at hand; an answer takes that back."""
         heard = self.heard
-        if heard is None or heard.claim is Claim.NONE or not is_prompt(heard, client, failure):
+        if heard is None or heard.claim is Claim.NONE:
+            return
+        if not is_prompt(heard, heard._replace(seconds=failure.seconds, number=client.count)):
             return
         for key in [key for key in self.waiting.open if key[1] == str(heard.number)]:
             del self.waiting.open[key]
@@ -259,17 +266,16 @@ class Talk:
         )
         return not self._command and times >= MIN_ANSWERS if is_plain else True
 
-    def answers_itself(self, client: Entity, stanza: Stanza) -> bool:
+    def answers_itself(self, message: Heard, element: Element) -> bool:
         """Whether the client's message repeats its own message that has just come back."""
-        reflection, body = self.reflection, stanza.element.findtext("body") or ""
         return (
-            reflection is not None
-            and reflection.body in body
-            and stanza.element.find(names.REPLACE) is None
-            and is_prompt(reflection, client, stanza)
+            self.reflection is not None
+            and self.reflection.body in (element.findtext("body") or "")
+            and element.find(names.REPLACE) is None
+            and is_prompt(self.reflection, message)
         )
 
-    def _take_received(self, client: Entity, rooms: Rooms, stanza: Stanza, message: Heard) -> None:
+    def _take_received(self, rooms: Rooms, message: Heard, stanza: Stanza) -> None:
         element, body = stanza.element, stanza.element.findtext("body") or ""
         nickname = message.nickname
         is_own = not nickname or rooms.is_own(element.get("from", ""))
@@ -283,18 +289,18 @@ class Talk:
             return
         self.reflection, self.history, self.echoes = None, [], 0
         self.self_answers = 0
-        self._take_turn(client, stanza, message)
+        self._take_turn(message)
         if self.heard is not None:
             self.answered.pop(key_of(self.heard.body), None)
-            self.is_crowded = is_prompt(self.heard, client, stanza)
+            self.is_crowded = is_prompt(self.heard, message)
         self.heard, self.failed = message, None
         if message.claim is not Claim.NONE:
             self.asked += 1
-            self.asked_at = self.asked_at or stanza.place
+            self.asked_at = self.asked_at or message.place
         kind = _SILENCE.get(message.claim)
         if kind and element.find(names.REPLACE) is None:
-            key = kind, str(client.count), message.room
-            self.waiting.add(key, stanza, client.count, body)
+            key = kind, str(message.number), message.room
+            self.waiting.add(key, stanza, message.number, body)
 
     def _take_presence(self, presence: Element) -> None:
         """Remember the account of an occupant, if the room shows it (XEP-0045, 7.2.3).
@@ -306,45 +312,43 @@ class Talk:
         if item is not None and (jid := item.get("jid")):
             self.accounts.add(presence.get("from", "")[:MAX_TEXT], names.lower_bare(jid)[:MAX_TEXT])
 
-    def _take_turn(self, client: Entity, stanza: Stanza, message: Heard) -> None:
+    def _take_turn(self, message: Heard, *, is_sent: bool = False) -> None:
         """Take a live message, with which programs may answer each other."""
         is_next = message.is_public and (self.said is None or self.said.room == message.room)
-        if not is_next or (stanza.seconds is None and not self._is_turn(client, stanza, message)):
+        if not is_next or (message.seconds is None and not self._is_turn(message, is_sent)):
             self.turns.clear()
-        text, number = key_of(message.body)[:COMMAND_CHARACTERS], client.count
-        self.turns.append(Utterance(message.nickname, stanza.seconds or 0.0, text, number=number))
+        text, at = key_of(message.body)[:COMMAND_CHARACTERS], message.seconds or 0.0
+        self.turns.append(Utterance(message.nickname, at, text, number=message.number))
 
-    def _is_turn(self, client: Entity, stanza: Stanza, message: Heard) -> bool:
+    def _is_turn(self, message: Heard, is_sent: bool) -> bool:
         """Whether in a log without times a message is probably a program's answer.
 
         What the client hears has to repeat the client's words or its sender's own, since a person
         may be alone with the client.
         """
-        before = self.heard if stanza.sent else self.said
-        if before is None or not is_prompt(before, client, stanza):
-            return stanza.sent and before is None  # it goes on with its turn
-        if stanza.sent or (before.body != "" and before.body in message.body):
+        before = self.heard if is_sent else self.said
+        if before is None or not is_prompt(before, message):
+            return is_sent and before is None  # it goes on with its turn
+        if is_sent or (before.body != "" and before.body in message.body):
             return True
         own = [form_without_numbers(it.text) for it in self.turns if it.who == message.nickname]
         return self.repeats and form_without_numbers(message.body) in own[-1:]
 
-    def _take_sent(
-        self, client: Entity, rooms: Rooms, stanza: Stanza, message: Heard
-    ) -> Iterator[Outcome]:
-        element = stanza.element
-        if spaces_of(element) & ENCRYPTIONS.keys() and not self.encrypts:
+    def _take_sent(self, rooms: Rooms, message: Heard, element: Element) -> Iterator[Outcome]:
+        spaces = spaces_of(element)
+        is_encrypted = not spaces.isdisjoint(ENCRYPTIONS)
+        if is_encrypted and not self.encrypts:
             self.encrypts = True
             yield Disproof("unreadable ", is_of_all=True)
-        if message.body or spaces_of(element).isdisjoint(SIGNALS):  # signals answer nothing
+        if message.body or spaces.isdisjoint(SIGNALS):  # signals answer nothing
             self.react()
-        if not message.body and not spaces_of(element) & ENCRYPTIONS.keys():
+        if not message.body and not is_encrypted:
             return
-        heard = self.heard
         yield from self._take_late_answer(message)
-        self.self_answers = self.self_answers + 1 if self.answers_itself(client, stanza) else 0
-        yield from self._take_own_turn(client, rooms, stanza, message)
-        there = heard and (heard.room, heard.is_public) == (message.room, message.is_public)
-        if heard is not None and there and is_prompt(heard, client, stanza):
+        self.self_answers = self.self_answers + 1 if self.answers_itself(message, element) else 0
+        yield from self._take_own_turn(rooms, message)
+        heard = self.just_heard(message)
+        if heard and (heard.room, heard.is_public) == (message.room, message.is_public):
             if self.failed is not None:
                 yield self.failed
             yield from self._take_answer(heard, message)
@@ -352,19 +356,18 @@ class Talk:
         self.repeats = len({*forms}) == 1
         self.said, self.heard, self.is_crowded = message, None, False
 
-    def _take_own_turn(
-        self, client: Entity, rooms: Rooms, stanza: Stanza, message: Heard
-    ) -> Iterator[Finding]:
+    def _take_own_turn(self, rooms: Rooms, message: Heard) -> Iterator[Finding]:
         """Find that the client and other programs answer each other."""
         room = rooms.at(message.room)
-        self._take_turn(client, stanza, message._replace(nickname=room.nickname if room else ""))
+        own = message._replace(nickname=room.nickname if room else "")
+        self._take_turn(own, is_sent=True)
         for circle in circles(self.turns):
-            is_newest = circle.turns[-1].number == client.count
+            is_newest = circle.turns[-1].number == message.number
             if is_newest and circle.is_fast and not circle.is_commanded:
                 *others, _ = sorted(circle.names, key=lambda name: name == circle.turns[-1].who)
                 words = {"other": " and ".join(map(quoted, others)), "room": quoted(message.room)}
                 count = circle.size * LOOP_ROUNDS
-                yield cause("loop", stanza.place, about=message.room, count=count, **words)
+                yield cause("loop", message.place, about=message.room, count=count, **words)
 
     def _take_answer(self, heard: Heard, message: Heard) -> Iterator[Disproof]:
         """Note that a message was answered where it was asked."""
@@ -397,104 +400,96 @@ def key_of(body: str) -> str:
     return body[:MAX_TEXT].casefold()
 
 
-def is_prompt(before: Heard, client: Entity, stanza: Stanza) -> bool:
-    """Whether `stanza` came soon after the message `before`."""
-    if stanza.seconds is not None and before.seconds is not None:
-        return 0 <= stanza.seconds - before.seconds <= ANSWER_SECONDS
-    return client.count - before.number <= PROMPT_STANZAS
+def is_prompt(before: Heard, after: Heard) -> bool:
+    """Whether a message came soon after another."""
+    if after.seconds is not None and before.seconds is not None:
+        return 0 <= after.seconds - before.seconds <= ANSWER_SECONDS
+    return after.number - before.number <= PROMPT_STANZAS
 
 
-def misplaced(talk: Talk, client: Entity, rooms: Rooms, stanza: Stanza) -> Iterator[Finding]:
+def misplaced(talk: Talk, rooms: Rooms, message: Heard, element: Element) -> Iterator[Finding]:
     """Find answers that the client sent where the room does not read them, and errors to a room."""
-    element, heard = stanza.element, talk.heard
-    jid, _, nickname = element.get("to", "").partition("/")
-    jid = names.lower_bare(jid)
+    room, nickname = message.room, message.nickname
     if element.get("type") == "error":
-        if rooms.at(jid) and not nickname:
-            yield cause("error-to-room", stanza.place, about=jid, room=quoted(jid))
+        if rooms.at(room) and not nickname:
+            yield cause("error-to-room", message.place, about=room, room=quoted(room))
         return
-    if heard is None or not rooms.at(heard.room) or not heard.is_public:
+    heard = talk.just_heard(message)
+    if heard is None or not (rooms.at(heard.room) and heard.is_public and _has_content(element)):
         return
-    if not is_prompt(heard, client, stanza) or not _has_content(element):
-        return
-    name = _where(heard, talk, rooms, element)
+    name = _where(heard, talk, rooms, message, element)
     if not name or not talk.is_answer_aside(heard, name):
         return
     words = {"what": quoted(heard.body, QUOTED), "room": quoted(heard.room)}
     is_whisper = name == "private" and heard.claim is Claim.COMMAND
     key = WHISPER if is_whisper else ""
-    finding = cause(name, stanza.place, key, about=heard.room, other=quoted(jid), **words)
-    talk.mistyped = Disproof(finding.key) if jid == heard.room and not nickname else None
+    finding = cause(name, message.place, key, about=heard.room, other=quoted(room), **words)
+    talk.mistyped = Disproof(finding.key) if room == heard.room and not nickname else None
     if not (is_whisper and talk.answers_in_public):
         yield finding
 
 
-def _where(heard: Heard, talk: Talk, rooms: Rooms, element: Element) -> str:
+def _where(heard: Heard, talk: Talk, rooms: Rooms, message: Heard, element: Element) -> str:
     """Return the name of the place where the client answers, if the room does not read it there."""
-    jid, _, nickname = element.get("to", "")[:MAX_TEXT].partition("/")
-    jid, body = names.lower_bare(jid), element.findtext("body") or ""
-    is_public = element.get("type") == "groupchat"
+    jid, body = message.room, element.findtext("body") or ""
     if jid == heard.room:
         if spaces_of(element) & ENCRYPTIONS.keys():
             return "encrypted"
-        if not is_public:
-            return "private" if nickname in {heard.nickname, ""} else ""
+        if not message.is_public:
+            return "private" if message.nickname in {heard.nickname, ""} else ""
         return "" if body else "bodiless"
     if heard.body in body:  # it is passed on, and no answer
         return ""
     if rooms.at(jid):
-        return "elsewhere" if is_public else ""
+        return "elsewhere" if message.is_public else ""
     asker = talk.accounts.get(f"{heard.room}/{heard.nickname}", "")
     is_asker = jid == asker or (not asker and jid.partition("@")[0] == heard.nickname.lower())
-    return "private" if is_asker and not is_public else ""
+    return "private" if is_asker and not message.is_public else ""
 
 
-def unreadable(talk: Talk, rooms: Rooms, stanza: Stanza) -> Iterator[Finding]:
+def unreadable(talk: Talk, rooms: Rooms, message: Heard, element: Element) -> Iterator[Finding]:
     """Find that an encrypted message reached a client that has not shown that it can read it.
 
     In a room it counts only from an occupant whom the client was last answering: people there may
     write to each other.
     """
-    element = stanza.element
     encryptions = spaces_of(element) & ENCRYPTIONS.keys()
     from_ = element.get("from", "")[:MAX_TEXT]
     if talk.encrypts or not encryptions or rooms.is_history(element) or rooms.is_own(from_):
         return
-    if element.get("type") == "groupchat" and from_.partition("/")[2] != talk.answering:
-        return
-    about, name = names.lower_bare(from_), ENCRYPTIONS[min(encryptions)]
-    yield cause("unreadable", stanza.place, about=about, other=quoted(from_), with_=name)
+    if not message.is_public or message.nickname == talk.answering:
+        words = {"other": quoted(from_), "with_": ENCRYPTIONS[min(encryptions)]}
+        yield cause("unreadable", message.place, about=message.room, **words)
 
 
-def looped(talk: Talk, client: Entity, stanza: Stanza) -> Iterator[Finding]:
+def looped(talk: Talk, message: Heard, element: Element) -> Iterator[Finding]:
     """Find that the client answers itself, or the history."""
-    element = stanza.element
     body = element.findtext("body") or ""
-    if element.get("type") != "groupchat" or not body:
+    if not message.is_public or not body:
         return
-    jid = names.lower_bare(element.get("to", ""))
-    if (reflection := talk.reflection) and is_prompt(reflection, client, stanza):
-        repeats = talk.self_answers + 1 if talk.answers_itself(client, stanza) else 0
+    room = message.room
+    if talk.reflection and is_prompt(talk.reflection, message):
+        repeats = talk.self_answers + 1 if talk.answers_itself(message, element) else 0
         if repeats >= SELF_ANSWERS:
-            yield cause("answers-itself", stanza.place, about=jid, room=quoted(jid))
-    elif talk.history and is_prompt(talk.history[-1], client, stanza):
-        yield from _answers_history(talk, jid, body, stanza)
-    elif (heard := talk.heard) and is_prompt(heard, client, stanza):
+            yield cause("answers-itself", message.place, about=room, room=quoted(room))
+    elif talk.history and is_prompt(talk.history[-1], message):
+        yield from _answers_history(talk, message, body)
+    elif heard := talk.just_heard(message):
         yield from _guessed(talk, heard, body)
 
 
-def _answers_history(talk: Talk, jid: str, body: str, stanza: Stanza) -> Iterator[Finding]:
+def _answers_history(talk: Talk, message: Heard, body: str) -> Iterator[Finding]:
     """Find that the client answers the history, by what it says after it.
 
     A client that enters may greet, in several messages. An answer begins with the asker's name, is
     said again for the next command, or has the arguments of commands.
     """
     latest = talk.history[-1]
-    repeats = len(talk.history) > 1 and talk.said is not None and talk.said.body == body[:MAX_TEXT]
+    repeats = len(talk.history) > 1 and talk.said is not None and talk.said.body == message.body
     echoed = [each for each in talk.history if _has_arguments(each.body, body)]
     talk.echoes += bool(echoed)
-    what = quoted(latest.body, QUOTED)
-    finding = cause("answers-history", stanza.place, about=jid, what=what, room=quoted(jid))
+    words = {"what": quoted(latest.body, QUOTED), "room": quoted(message.room)}
+    finding = cause("answers-history", message.place, about=message.room, **words)
     if (
         any(is_addressed(each.nickname, body) for each in talk.history)
         or repeats
@@ -525,18 +520,17 @@ def _has_arguments(command: str, body: str) -> bool:
     return bool(arguments) and all(is_named(each, body) for each in arguments)
 
 
-def former_name(talk: Talk, client: Entity, rooms: Rooms, stanza: Stanza) -> Iterator[Finding]:
+def former_name(talk: Talk, rooms: Rooms, message: Heard) -> Iterator[Finding]:
     """Find that the client answers to a nickname that it does not have in the room."""
-    element, heard = stanza.element, talk.heard
-    room = rooms.at(element.get("to", ""))
+    room, heard = rooms.at(message.room), talk.just_heard(message)
     if room is None or not room.is_inside or not room.former_nickname:
         return
-    if element.get("type") != "groupchat" or not heard or not is_prompt(heard, client, stanza):
+    if heard is None or not message.is_public:
         return
     former, nickname = room.former_nickname, room.nickname
     if is_named(former, heard.body) and not is_named(nickname, heard.body):
         words = {"former": quoted(former), "nickname": quoted(nickname)}
-        yield cause("old-name", stanza.place, about=room.jid, room=quoted(room.jid), **words)
+        yield cause("old-name", message.place, about=room.jid, room=quoted(room.jid), **words)
 
 
 def _has_content(message: Element) -> bool:
