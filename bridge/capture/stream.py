@@ -18,7 +18,7 @@ from bridge.capture.rooms import Rooms
 from bridge.capture.stanza import HOLE, PAUSE, STANZA_TAGS, Stanza, outline
 from bridge.capture.talk import Talk
 from bridge.text import quoted
-from bridge.wire.names import HEADER, local
+from bridge.wire.names import HEADER, STREAM_ERROR, local
 
 
 class Stream:
@@ -56,7 +56,8 @@ class Stream:
             yield from self.rooms.take(client, stanza)
             yield from self.requests.take(client, self.rooms, stanza)
             yield from self.talk.take(client, self.rooms, stanza)
-        self.ending.owed = self.requests.owed(client)
+        if stanza.element.tag == STREAM_ERROR:
+            self.ending.owed = self.requests.owed(client)
         yield from self.ending.take(client, self.login, stanza)
         self.first = self.first or outline(stanza)
 
