@@ -418,3 +418,24 @@ def test_looking_at_a_store_that_has_nothing_to_delete_writes_nothing(
     before = selected(place, "SELECT * FROM file"), Path(f"{place}-wal").stat().st_size
     Machine(database).run(600)
     assert (selected(place, "SELECT * FROM file"), Path(f"{place}-wal").stat().st_size) == before
+
+
+def test_a_store_takes_little_more_of_the_disk_than_it_may_while_much_is_said(
+    database: SqlDatabase, place: Place
+) -> None:
+    assert isinstance(place, Path)
+    most, now, peak = 16, 0.0, 0
+    retention = Retention(365, most)
+
+    def taken() -> int:
+        return sum(Path(f"{place}{end}").stat().st_size for end in ("", "-wal"))
+
+    for number in range(2 * most):  # each time as much as one transaction of a recorder may have
+        _say(database, 1_000, NOW + number, room=(QUIET, NOISY)[number % 2], body="long " * 200)
+        now += 0.25
+        retention.apply(database, Clocks(NOW + now, now, now))
+        peak = max(peak, taken())
+    assert peak < 1.3 * most * MIB
+    while retention.apply(database, Clocks(NOW + now, now, now)):
+        pass
+    assert 0.5 * most * MIB < taken() <= 1.1 * most * MIB

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import pytest
 
@@ -19,6 +19,7 @@ from bridge.store.errors import BusyStoreError, NotOurStoreError, RefusedStoreEr
 from bridge.store.opening import Team, open_file
 from bridge.store.outbox import Outbox
 from bridge.store.postgresql import PostgresqlDatabase
+from bridge.store.reading import Reading
 from bridge.store.shipping import ship
 from bridge.store.sql import SqlDatabase
 from bridge.store.writer import Entered, Item, Moment, Writer
@@ -281,6 +282,42 @@ def test_what_was_shipped_in_vain_is_not_shipped_again_and_equal_messages_stay_a
         second.hears(2, body="again")
         second.ships()
         assert [one["jid"] for one in rows(team, "kind = 'message'")] == [1, 1, 1, 2]
+
+
+@pytest.mark.parametrize("backward", [False, True])
+@pytest.mark.parametrize(
+    "asked", [{}, {"contains": ("again",)}, {"kinds": frozenset({"message"})}, {"end": 1e10}]
+)
+def test_an_event_of_two_machines_is_shown_by_its_lowest_id_whatever_is_asked(
+    asked: dict[str, Any], backward: bool, team: Team, tmp_path: Path
+) -> None:
+    elsewhere = replace(team, file=tmp_path / "elsewhere" / "team.db")
+    with (
+        Machine(team, "run0") as first,
+        Machine(elsewhere, "run1") as second,
+        closing(PostgresqlDatabase(team.url, writable=False)) as database,
+    ):
+        for mark in range(1, 7):
+            for machine in (first, second):
+                machine.hears(mark, body="again" if mark % 2 else "")
+            if mark == 2:
+                second.ships()
+        first.ships()
+        rows, _ = database.page(QUERY, after=0, until=database.newest(), limit=99)
+        said = {row.id: row.event["jid"] for row in rows if row.event["kind"] == "message"}
+        assert [*said.values()] == [1, 2, 3, 4, 5, 6]
+        # The rest of the second machine's file is in the database, and it does not know that.
+        query, file = replace(QUERY, **asked), second.outbox.file
+        span, extent = Reading(database, file, None).begin(query)
+        assert span.last - extent.base > 0
+        reading, shown = Reading(database, file, extent), list[int]()
+        begin, end = span.first, span.last
+        while begin < end:
+            page, reached = reading.page(query, after=begin, until=end, limit=2, backward=backward)
+            shown += [row.id for row in page if row.event["kind"] == "message"]
+            begin, end = (begin, reached) if backward else (reached, end)
+        wanted = [id_ for id_, mark in said.items() if mark % 2 or "contains" not in asked]
+        assert shown == (wanted[::-1] if backward else wanted)
 
 
 def test_a_copy_of_a_file_gets_a_name_of_its_own_and_doubles_nothing(
