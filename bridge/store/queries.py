@@ -85,7 +85,7 @@ def message_of(event: Mapping[str, Any]) -> int | None:
     direction, id_ = event.get("direction"), event.get("reflects", event.get("id"))
     if event.get("kind") != "message" or direction not in {"in", "out"} or id_ is None:
         return None
-    text = repr((id_, event.get("sender"), event.get("from"))).encode(errors="replace")
+    text = f"{id_}\0{event.get('from')}".encode(errors="replace")
     number = int.from_bytes(blake2b(text, digest_size=7).digest(), "big") + 1
     return -number if direction == "out" else number
 
