@@ -117,15 +117,14 @@ class Noted(NamedTuple):
 class Chronicle:
     """Everything that a page is made of."""
 
-    def __init__(self, words: Pseudonyms, most: int = MAX_EVENTS, weight: int = MAX_WEIGHT) -> None:
-        """Keep the newest `most` events, or fewer if their texts take over `weight` bytes."""
+    def __init__(self, words: Pseudonyms, most: int = MAX_EVENTS) -> None:
+        """Keep the newest `most` events, or fewer if their texts take over `MAX_WEIGHT`."""
         self.words = words
         self.bridges = set[str]()
         """The nicknames of the bridges that recorded."""
         self.left_out = 0
         """How many older events are left out."""
         self._most = min(most, MAX_EVENTS)
-        self._max_weight = min(weight, MAX_WEIGHT)
         self._kept: deque[tuple[Noted, int]] = deque()
         self._weight = 0
 
@@ -182,7 +181,7 @@ class Chronicle:
         weight = sum(map(memory_of, [*texts, *xml_texts]))
         self._kept.append((Noted(course, at, room, exact, place, xml_texts, entering), weight))
         self._weight += weight
-        while len(self._kept) > self._most or self._weight > self._max_weight:
+        while len(self._kept) > self._most or self._weight > MAX_WEIGHT:
             self._weight -= self._kept.popleft()[1]
             self.left_out += 1
 

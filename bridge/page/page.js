@@ -262,7 +262,7 @@ class Part {
     verdict.textContent = said || this.verdict === page.verdict ? "" : retimed(this.verdict ?? "");
     findings.append(...further.map(finding));
     stages.append(...connections(this.stages));
-    zoom.lastElementChild.addEventListener("click", () => this.look(this.whole));
+    zoom.firstElementChild.addEventListener("click", () => this.look(this.whole));
     this.timeline = timeline;
     timeline.setAttribute("aria-label", `Timeline of ${this.title}`);
     timeline.addEventListener("pointerdown", ({ clientX }) => {
