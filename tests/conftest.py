@@ -85,7 +85,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Choose what is played; soaks come last, so that what is broken shows before they begin."""
+    """Choose what is played; soaks come first, since they mostly wait while others compute."""
     newer, elsewhere = list[pytest.Item](), list[pytest.Item]()
     chosen, left_out = list[pytest.Item](), list[pytest.Item]()
     for item in items:
@@ -106,7 +106,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.getoption("newer_servers"):
         config.hook.pytest_deselected(items=elsewhere)
         items[:] = newer
-    items.sort(key=lambda item: item.get_closest_marker("soak") is not None)
+    items.sort(key=lambda item: item.get_closest_marker("soak") is None)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
