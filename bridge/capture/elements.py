@@ -70,8 +70,11 @@ TAG = re.compile(rf"<(/?)[A-Za-z_]{_ATTRIBUTES}>")
 """A whole tag. Its first group is a slash if the tag ends an element."""
 _MARKUP = re.compile(r"(?<=<)[*`]+|(?<=[^\s>*`])[*`]+(?=/?>)|(?<=\s)[*`]+(?=[\w:]+=)")
 """Signs of Markdown around a name in a tag."""
-_PLACEHOLDER = re.compile(r"""(?:(?<==["'])|(?<=[@/.]))<([\w -]+)>|<([A-Z][A-Z_ -]*)>""")
-"""What somebody wrote in the place of a name, in an attribute or in capitals."""
+_PLACEHOLDER = re.compile(
+    r"""(?:(?<==["'])|(?<=[@/.]))<([\w -]+)>|<([A-Z][A-Z_ -]*|\d\w*|U\+\w+)>"""
+)
+"""What somebody wrote in the place of a name, in an attribute or in capitals, and what `less` shows
+for a hidden character."""
 _NO_ELEMENT = ("<?", "<!", "</", "<stream")
 """Text with one of these beginnings is not read as an element."""
 

@@ -36,8 +36,8 @@ _IS_FRAME = re.compile(
 """What a line of a trace begins with or has, whatever a logger writes before it."""
 
 _EXCEPTION = re.compile(
-    r"(?:^|[\s:(\"'])(?P<name>(?:[A-Za-z_]\w*(?:\.|::))*[A-Za-z_]\w*(?:Error|Exception|Fault))"
-    r"(?=[:\s)]|$)(?:: ?(?P<words>.*))?"
+    r"(?:^|[\s:(\"'])(?P<name>(?:[A-Za-z_]\w*(?:\.|::))*"
+    r"[A-Za-z_]\w*(?:Error|Exception|Fault|Timeout))(?=[:\s)]|$)(?:: ?(?P<words>.*))?"
 )
 _PANIC = re.compile(r"\b(?P<name>panic|panicked)(?: at (?P<place>\S+))?: ?(?P<words>.*)")
 _BEGINS = re.compile('Error|Exception|Fault|panic|most recent call last|File "')

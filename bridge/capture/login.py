@@ -238,7 +238,8 @@ def refused(login: LoginState, client: Entity, stanza: Stanza) -> Iterator[Findi
         return  # `tls` finds that
     name = _blamed(login, condition)
     others = [each for each in login.mechanisms if each not in OLD_MECHANISMS]
-    words = {"mechanism": quoted(login.mechanism), "others": quoted(", ".join(others))}
+    mechanism = quoted(login.mechanism) if login.mechanism else "its mechanism"
+    words = {"mechanism": mechanism, "others": quoted(", ".join(others))}
     words |= meaning("sasl", condition, client, text)
     finding = cause(name, stanza.place, condition, **words)
     login.refusals = (*login.refusals, finding)[:MAX_REFUSALS]

@@ -44,6 +44,10 @@ main.onMessage(...)
 
 TRACES = {
     "Python": (PYTHON, ("KeyError", "/srv/bot.py")),
+    "Python, a timeout": (
+        PYTHON.replace("KeyError", "slixmpp.exceptions.IqTimeout"),
+        ("IqTimeout", "/srv/bot.py"),
+    ),
     "Python, each line behind a time": (
         "\n".join(
             f"2026-01-01 12:00:00 {line}" for line in PYTHON.splitlines() if line[4:5] != " "

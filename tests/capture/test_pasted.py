@@ -83,6 +83,14 @@ NAMED: dict[str, tuple[list[str], str]] = {
         [f"<<< {REFUSAL.replace('room@', '<my room>@')}'"],
         "members only",
     ),
+    "what less shows for a hidden character": (
+        [f"<<< {REFUSAL.replace('/bot', '/b<200d>t')}"],
+        "members only",
+    ),
+    "a login refused, and nothing before": (
+        [f"<<< <failure xmlns='{SASL}'><malformed-request/></failure>"],
+        "could not read what the client sent by its mechanism",
+    ),
     "a placeholder in a text": (
         [f"<<< {BOUNCE.replace('</error>', '</error><body>to <NICK></body>')}"],
         "is not in it",
