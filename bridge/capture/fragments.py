@@ -87,6 +87,8 @@ _CONTAINER = re.compile(
     re.VERBOSE,
 )
 """The text that containers and journald put in front of each line of a program's output."""
+_LAST = 4
+"""We compare so many characters first, since that is quick."""
 _EATEN = re.compile(r"(?<![<:/\w])stream:error([^<>]*)</stream:error>")
 """A stream error whose first tag a web page took for its own."""
 _WAYS: tuple[tuple[str, re.Pattern[str], Callable[[str], str]], ...] = tuple(
@@ -464,6 +466,8 @@ def _begins(previous: str, head: str) -> bool:
     """Whether the line before may head an entry: no other text of the logger is in between."""
     if not head.strip(" \t\"'([{"):
         return True
+    if head.rstrip()[-_LAST:] not in previous:  # most heads have a word of their own
+        return False
     shape, _ = shape_of(head.strip())
     return shape_of(previous.strip())[0].startswith(shape) and not ends_with_word(head)
 
