@@ -139,7 +139,6 @@ class _Loading:
                 self.lacks_named = True
                 self.warnings.append(f"TIA_ENV_PATH {_unusable_file(path, error, 'UTF-8')}")
             return "missing" if str(error) == "missing" else f"unusable: {error}"
-        passed_over = False
         if used is not None:
             if not used.trusted and "XMPP_USERNAME" in file.values:
                 self.warnings.append(
@@ -148,9 +147,9 @@ class _Loading:
                     "the bridge is started, name it with --env-file"
                 )
         elif not self._outright and file.values.keys().isdisjoint(VARIABLES):
-            reason, passed_over = "sets none of our variables", True
+            reason = "sets none of our variables"
         elif path != self._named and not self._outright and DECIDING.isdisjoint(file.values):
-            reason, passed_over = "not used, since it sets no account, server or room", True
+            reason = "not used, since it sets no account, server or room"
         elif barred:
             reason = barred
         else:
@@ -161,8 +160,6 @@ class _Loading:
         restrictions = self._restrict(file)
         if restrictions and file is not self.used:
             reason += f", except for {restrictions}"
-        if passed_over and file.values:
-            reason += f"; it sets {spelling.listed(file.values)}"
         return reason
 
     def _restrict(self, place: VariableSource) -> str:

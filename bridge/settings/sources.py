@@ -70,8 +70,7 @@ class Candidate(NamedTuple):
     """`used`, `missing`, `unusable: <detail>`, `sets none of our variables`, `not used, since it
     sets no account, server or room`, `not needed, an earlier one was used`, `appeared since the
     start: restart the bridge to use it` or `not used, since TIA_ENV_PATH names no readable file`.
-    If a file is not used, but its restrictions count, `, except for <names>` follows. If it sets
-    too little to be used, `; it sets <names>` comes last."""
+    If a file is not used, but its restrictions count, `, except for <names>` follows."""
 
 
 class VariableSource(NamedTuple):

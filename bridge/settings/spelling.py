@@ -4,7 +4,6 @@ The names may come from a stranger's file. So only a few are compared. Only a fe
 and cut.
 """
 
-import re
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from itertools import chain
@@ -28,10 +27,6 @@ MAX_NAMED = 5
 MAX_NAME_CHARACTERS = 40
 """The most characters of a name that are shown."""
 
-_PLAIN = re.compile("[A-Z_][A-Z0-9_]*")
-"""Matches a name that may be listed although it does not begin like ours. A link may lead to any
-file, and a line of a key or of a text must not be shown as a name."""
-
 
 def misspelt(names: Iterable[str]) -> dict[str, str]:
     """Return the names that look misspelt, each with the setting that is meant."""
@@ -45,17 +40,10 @@ def shown(name: str) -> str:
     return ascii(name[:MAX_NAME_CHARACTERS])[1:-1]
 
 
-def listed(names: Iterable[str]) -> str:
-    """Return the list of the names that a file sets; names that begin like ours come first."""
-    names = sorted(names, key=_begins_like_ours, reverse=True)
-    readable = [shown(it) for it in names if _begins_like_ours(it) or _PLAIN.fullmatch(it)]
-    return first_of(readable, unreadable=len(names) - len(readable))
-
-
-def first_of(items: Sequence[str], separator: str = ", ", *, unreadable: int = 0) -> str:
-    """Return the first items, and how many more there are, with the `unreadable` ones."""
+def first_of(items: Sequence[str], separator: str = ", ") -> str:
+    """Return the first items, and how many more there are."""
     first = items[:MAX_NAMED]
-    more = len(items) - len(first) + unreadable
+    more = len(items) - len(first)
     return separator.join([*first, f"{more} more"] if more else first)
 
 

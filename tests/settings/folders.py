@@ -58,7 +58,7 @@ class Folders:
 
 def reasons(configuration: Configuration) -> list[str]:
     """The reasons of the candidates, without the names of what each sets."""
-    return [candidate.reason.partition("; it sets ")[0] for candidate in configuration.candidates]
+    return [candidate.reason for candidate in configuration.candidates]
 
 
 def written(values: dict[str, str]) -> str:

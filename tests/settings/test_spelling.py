@@ -1,12 +1,9 @@
 import time
-from pathlib import Path
-
-import pytest
 
 from bridge.settings.sources import MAX_STRANGERS_BYTES
-from bridge.settings.spelling import MAX_COMPARED, MAX_NAME_CHARACTERS, MAX_NAMED, misspelt
+from bridge.settings.spelling import MAX_COMPARED, MAX_NAMED, misspelt
 from bridge.settings.table import VARIABLES
-from tests.settings.folders import ACCOUNT, SAYS_NOTHING, Folders, settled, write
+from tests.settings.folders import ACCOUNT, Folders, settled, write
 
 READ_ONLY, RATE = "BRIDGE_READ_ONLY", "BRIDGE_SEND_RATE"
 
@@ -58,23 +55,6 @@ def test_a_strangers_misspelling_cannot_loosen_what_is_spelt_right(folders: Fold
     assert folders.load({}).send_rate == 60
     configuration = folders.load({READ_ONLY: "1", RATE: "10", "BRIDGE_SENDRATE": "20"})
     assert (configuration.read_only, configuration.send_rate) == (True, 10)
-
-
-@pytest.mark.parametrize(
-    ("text", "listed"),
-    [
-        ("DATABASE_URL=x\nMUC_ROM=x\nEMPTY=\n", "MUC_ROM, DATABASE_URL"),
-        ("XMPP_P\u0410SS=x\n'XMPP_\x1b[31m'=x\n", "XMPP_P\\u0410SS, XMPP_\\x1b[31m"),
-        ("MIIEvQIBADANBgkqhkiG==\nPORT=1\n'a secret'=x\n", "PORT, 2 more"),
-        ("".join(f"V{n}=x\n" for n in range(MAX_NAMED)), "V0, V1, V2, V3, V4"),
-        ("".join(f"V{n}=x\n" for n in range(MAX_NAMED + 1)), "V0, V1, V2, V3, V4, 1 more"),
-        (f"A{'B' * MAX_NAME_CHARACTERS}=x\n", f"A{'B' * (MAX_NAME_CHARACTERS - 1)}"),
-    ],
-)
-def test_a_file_passed_over_says_what_it_sets(folders: Folders, text: str, listed: str) -> None:
-    write(folders.here, text)
-    assert folders.load({}).candidates[0].reason == f"{SAYS_NOTHING}; it sets {listed}"
-    assert folders.load({}, env_file=Path(".env")).candidates[0].reason == "used"
 
 
 def test_a_strangers_file_full_of_names_like_ours_costs_little(folders: Folders) -> None:
