@@ -31,6 +31,7 @@ FORMATS = {
     "@xmpp/debug": "",
     "Prosody": "",
     "ejabberd": "",
+    "libstrophe": "",
     "log --stanzas --json": "",
 }
 """What stands behind each stanza."""
