@@ -5,8 +5,6 @@
 const SILENCE = 60_000;
 /** The longest pause between two stages of a connection, in milliseconds. */
 const PAUSE = 1_000;
-/** So many rows of a list are laid out together, when they are near; and pixels of a row. */
-const [CHUNK, LINE] = [100, 21];
 /** Pixels after which a click is a drag; and how far an event of another lane is away from it. */
 const [DRAG, ASIDE] = [8, 40];
 /** The marks of an axis divide it into so many pieces at most. */
@@ -273,9 +271,7 @@ class Part {
     list.setAttribute("aria-label", `Events of ${this.title}`);
     list.addEventListener("click", ({ target }) => select(target.closest("[role=option]")?.id));
     list.addEventListener("keydown", (key) => this.press(key));
-    const rows = this.events.filter(({ question }) => !question).map(row);
-    const chunk = { class: "chunk", role: "presentation" };
-    while (rows.length) list.append(html("div", chunk, ...rows.splice(0, CHUNK)));
+    list.append(...this.events.filter(({ question }) => !question).map(row));
     this.draw();
   }
 
@@ -347,7 +343,7 @@ class Part {
     this.axis.replaceChildren(...ticks);
   }
 
-  /** Show what fits the filters, and say how high the chunks are that are far from what is seen. */
+  /** Show what fits the filters. */
   refresh() {
     this.scale();
     for (const { row, hidden } of this.events) if (row) row.hidden = hidden;
@@ -356,11 +352,6 @@ class Part {
       node.hidden = !isOpen(this.lanes[lane]?.folded);
       for (const mark of node.querySelectorAll(".mark")) mark.remove();
       node.lastElementChild.append(...marks(byLane.get(lane) ?? [], this.view));
-    }
-    for (const chunk of this.list.children) {
-      const shown = chunk.querySelectorAll(":not([hidden])[role=option]").length;
-      chunk.hidden = !shown;
-      chunk.style.containIntrinsicHeight = `${shown * LINE}px`;
     }
     this.point();
   }
@@ -511,7 +502,7 @@ function select(id) {
   const { list } = part;
   const [place, box] = [event.row, list].map((node) => node.getBoundingClientRect());
   if (!before || place.top < box.top || place.bottom > box.bottom)
-    list.scrollTop += place.top - box.top - 2 * LINE;
+    list.scrollTop += place.top - box.top - 2 * place.height;
   details.replaceChildren(describe(event));
   details.scrollTop = 0;
   details.hidden = false;

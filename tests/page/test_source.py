@@ -12,7 +12,7 @@ SOURCES = {
     suffix: Path(bridge.page.page.__file__).with_suffix(f".{suffix}").read_text("utf-8")
     for suffix in ("html", "css", "js")
 }
-MAX_LINES = 970
+MAX_LINES = 940
 """Of all three together: what is larger wants a framework, and a page has none."""
 TEXT, SHAPE = 4.5, 3.0
 """The least contrasts of texts and of shapes (WCAG 2.2, 1.4.3 and 1.4.11)."""
