@@ -2,12 +2,13 @@
 
 from collections import defaultdict, deque
 from collections.abc import Callable
+from xml.etree.ElementTree import Element
 
 from bridge.capture.causes import cause
 from bridge.capture.examined import Examined
 from bridge.capture.finding import Finding
 from bridge.capture.sorting import begins, claim, whose
-from bridge.capture.stanza import FAILURE, HOLE, PAUSE, Stanza
+from bridge.capture.stanza import FAILURE, HOLE, PAUSE, LogPlace, Stanza
 from bridge.capture.stream import Stream
 from bridge.wire.names import SM, lower_bare
 
@@ -90,6 +91,13 @@ class Capture:
         self._take(examined, stanza)
         if examined.stream.client.bound and not was_bound:
             self._succeed(session, examined, stanza)
+
+    def pause(self, seconds: float) -> None:
+        """Let the rules know what time it is: something may not have come."""
+        pause = Stanza(False, Element(PAUSE), LogPlace("", 0, ""), seconds)
+        for examined in [each for streams in self._open.values() for each in streams]:
+            if not examined.stream.client.ended:
+                examined.take(pause)
 
     def finish(self) -> None:
         """Look at all streams together: a client's streams may all end after the same time."""

@@ -3,6 +3,7 @@
 A line is a JSON object, as `xmppTrace` shows stanzas: `at`, `direction`, `connection`, `xml`.
 """
 
+import fcntl
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -31,6 +32,18 @@ def file_of(folder: Path, account: str, number: int = 1) -> Path:
     """Return the file of an account, or of a component's domain; of a second tap the number 2."""
     name = _NO_NAME.sub("_", lower_bare(account))[:200].lstrip(".") or "unknown"
     return folder / f"{name}{f'-{number}' if number > 1 else ''}{SUFFIX}"
+
+
+def is_written(path: Path) -> bool:
+    """Whether a `tap` that runs writes this file: it holds the lock beside it."""
+    try:
+        with path.with_suffix(".lock").open("rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        pass
+    return False
 
 
 def files_about(folder: Path, room: str, nickname: str) -> Iterator[Path]:

@@ -88,8 +88,7 @@ class Witness:
 
     def pause(self) -> None:
         """Let the rules know what time it is: something may not have come."""
-        for name in [*self._streams]:
-            self._pause(name)
+        self.capture.pause(self._clock())
 
     def end(self, session: str, sent: bool | None) -> None:
         """Note that one side has ended its connection: the client, if it `sent`; None for tap."""
@@ -100,7 +99,7 @@ class Witness:
         if sent is not None and not is_over:
             self.take(session, sent, Element(FOOTER, {} if sent else {"cut": "true"}))
         elif not is_over:
-            self._pause(session)
+            self.pause()
             self._file.add(iso(self._clock()), False, session, written(Element(PAUSE)))
         del self._streams[session]
         self.flush()
@@ -115,10 +114,6 @@ class Witness:
             self.end(session, None)
         self._file.close(domain)
         self.capture.finish()
-
-    def _pause(self, name: str) -> None:
-        place = LogPlace("", 0, "")
-        self.capture.take(Stanza(False, Element(PAUSE), place, self._clock(), name))
 
     def _observe(self, examined: Examined, taken: Stanza) -> None:
         self._streams[taken.session] = examined

@@ -11,7 +11,7 @@ from bridge.capture.reader import MAX_LINE_BYTES, LogReader
 from bridge.capture.stanza import Stanza
 from bridge.capture.times import time_in
 from bridge.capture.verdict import explanation, verdict
-from bridge.recording.tapped import files_about
+from bridge.recording.tapped import files_about, is_written
 from bridge.text import iso, quoted
 from bridge.xmpp.checks.evidence import Evidence, Finding, list_of
 from bridge.xmpp.checks.questions import asks_of, left_out
@@ -79,7 +79,8 @@ def tapped(folder: Path, evidence: Evidence) -> tuple[Path, Finding] | None:
     for path in files_about(folder, evidence.room, evidence.nickname):
         clock = _Clock(evidence)
         with suppress(OSError):  # it was replaced just now
-            streams = _read(path, evidence, clock)
+            until = evidence.now if is_written(path) else None
+            streams = _read(path, evidence, clock, until)
             if ours := [each for each in streams if _is_of(each, evidence)]:
                 return path, _finding_of(path, ours, evidence, clock)
     return None
@@ -115,8 +116,13 @@ def _is_over(seconds: float, evidence: Evidence) -> bool:
     return evidence.occupant is not None and (answered or old)
 
 
-def _read(path: Path, evidence: Evidence, clock: _Clock) -> Sequence[Examined]:
-    """Return the streams in the end of a log; raises `OSError`."""
+def _read(
+    path: Path, evidence: Evidence, clock: _Clock, until: float | None = None
+) -> Sequence[Examined]:
+    """Return the streams in the end of a log; raises `OSError`.
+
+    If the log is whole `until` some time, what had not come by then never came.
+    """
     left = left_out(evidence, asks_of(evidence))
     command = left[-1].asks[-1].what if left else ""
     capture = Capture(command=command, nickname=evidence.nickname, observe=clock.take)
@@ -131,6 +137,8 @@ def _read(path: Path, evidence: Evidence, clock: _Clock) -> Sequence[Examined]:
                 capture.take(stanza)
     for stanza in reader.end():
         capture.take(stanza)
+    if until is not None:
+        capture.pause(until)
     capture.finish()
     return capture.streams
 

@@ -3,6 +3,7 @@
 import asyncio
 import ssl
 import time
+from base64 import b64encode
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -136,12 +137,13 @@ class Client:
         secured: ssl.SSLObject | None = self.writer.get_extra_info("ssl_object")
         return secured
 
-    async def log_in(self) -> None:
-        """Get in, at a server that takes every login."""
+    async def log_in(self, *account: str) -> None:
+        """Get in; the scripted server takes every login."""
         self.send(STREAM)
         await self.sees("</stream:features>")
+        proof = b64encode("\0".join(("", *(account or "ab"))).encode()).decode()
         self.send(
-            "<auth xmlns='urn:ietf:params:xml:ns:xmpp-sasl' mechanism='PLAIN'>AGEAYg==</auth>"
+            f"<auth xmlns='urn:ietf:params:xml:ns:xmpp-sasl' mechanism='PLAIN'>{proof}</auth>"
         )
         await self.sees("<success")
         self.send(STREAM)

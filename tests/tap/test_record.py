@@ -8,7 +8,7 @@ from xml.etree.ElementTree import Element
 import pytest
 
 from bridge.capture.elements import elements_of
-from bridge.recording.tapped import MAX_BYTES, file_of, files_about, folder_of
+from bridge.recording.tapped import MAX_BYTES, file_of, files_about, folder_of, is_written
 from bridge.tap.record import CaptureFile, recorded
 from bridge.tap.witness import Witness
 from bridge.text import iso
@@ -106,6 +106,17 @@ def test_a_second_tap_of_an_account_has_a_file_of_its_own(tmp_path: Path) -> Non
     assert third.path == records[0].path
     assert [entry["xml"] for entry in entries(third)] == ["<b/>"]
     assert (tmp_path / "bot@localhost.jsonl.1").read_text("utf-8").count("<a/>") == 1
+
+
+def test_a_reader_is_told_whether_a_tap_writes_the_file(tmp_path: Path) -> None:
+    path = file_of(tmp_path, "bot@localhost")
+    assert not is_written(path)
+    record = CaptureFile(tmp_path, "bot@localhost")
+    record.add(iso(NOW), True, "1", "<a/>")
+    record.flush()
+    assert (record.path, is_written(path)) == (path, True)
+    record.close()
+    assert not is_written(path)
 
 
 def test_the_file_has_at_most_16_mib_and_one_former(tmp_path: Path) -> None:
