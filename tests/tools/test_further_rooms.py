@@ -192,3 +192,11 @@ async def test_without_a_nickname_only_a_prompt_answer_that_all_read_clears(name
     assert words in result["verdict"]
     step = result.get("nextStep") or {"arguments": {}}
     assert ("nickname" in step["arguments"]) is (outcome == "unknown" and bool(acts))
+
+
+async def test_what_others_were_answered_is_quoted_if_the_bridge_asked_nothing() -> None:
+    link = room_of(Kind("well", "", HEALTHY, BOTS)).link
+    result = fitting(xmpp_diagnose, await xmpp_diagnose(link, "bot"))
+    (answer,) = result["answers"]
+    told = {"to": "Carl", "asked": "!ping", "body": "pong", "answerMs": 43.0}
+    assert answer.items() >= told.items()

@@ -185,7 +185,7 @@ def stays(evidence: Evidence) -> Finding:
     every = f"every {_duration(period)}" if regular else f"within {_duration(sum(between))}"
     last, is_lost = left[-1].event, all(is_lost_connection(move.event) for move in left)
     codes = {code for move in left for code in getattr(move.event, "codes", ())}
-    why = [events.STATUS_CODES[code] for code in sorted(codes & events.STATUS_CODES.keys())]
+    why = events.meanings_of(codes)
     if is_lost and (status := getattr(last, "status", None)):
         why.append(words_of(status))
     detail = f"{who} comes and goes: it left and came back {len(left)} times, {every}, at last at "

@@ -73,6 +73,8 @@ def regulars(acts: Sequence[Record]) -> set[str]:
     fast, total = Counter[str](), Counter[str]()
     for exchange in exchanges(acts):
         who = sender_of(exchange.answer)
+        if speech.is_command(plain(exchange.answer)):
+            continue  # a person in a hurry gives it again after each answer
         answers[who, form_of(exchange.asked, who)].append(exchange)
         total[who] += 1
         fast[who] += exchange.seconds <= ANSWER_SECONDS

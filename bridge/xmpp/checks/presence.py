@@ -92,7 +92,7 @@ def _predecessor(evidence: Evidence) -> str:
     """
     for gone in evidence.past.gone[:1]:
         same = evidence.past.person.is_same(Person.of(gone.event))
-        was_put_out = events.STATUS_CODES.keys() & getattr(gone.event, "codes", ())
+        was_put_out = events.meanings_of(getattr(gone.event, "codes", frozenset()))
         if same is False or (same is None and was_put_out):
             return f" Before, {_who(same)} {_departure(gone)[0]}."
     return ""
@@ -119,8 +119,7 @@ def _departure(gone: Record) -> tuple[str, str]:
             "Ask about that nickname.",
         )
     assert isinstance(event, events.OccupantLeft)
-    codes = sorted(event.codes & events.STATUS_CODES.keys())
-    meanings = ", ".join(events.STATUS_CODES[code] for code in codes)
+    meanings = ", ".join(events.meanings_of(event.codes))
     went = "its connection broke" if is_lost_connection(event) else "it went by itself"
     detail = f"left the room at {at}: {meanings or went}{_by(event.actor)}"
     if reason := event.reason or event.status:

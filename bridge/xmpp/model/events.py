@@ -5,7 +5,7 @@ users see, in camelCase there: `from_` is an occupant JID (`room@service/nicknam
 nickname in it. `kind` is what users call such an event.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from enum import StrEnum
 from itertools import chain, repeat
@@ -464,6 +464,11 @@ def encode(event: Event) -> dict[str, object]:
     return encoded
 
 
+def meanings_of(codes: Iterable[int]) -> list[str]:
+    """Return what the known ones of these status codes mean."""
+    return [STATUS_CODES[code] for code in sorted(STATUS_CODES.keys() & codes)]
+
+
 def decode(exact: Mapping[str, Any]) -> Event:
     """Return the event that has this exact form, for filters and findings.
 
@@ -554,6 +559,5 @@ def _encode_apart(event: Event) -> dict[str, object]:
             made = ", which joining made: is MUC_ROOM spelt right?" if created else ""
             return {"text": f"in the room{made}"}
         case object(codes=frozenset() as codes) if codes:
-            known = sorted(codes & STATUS_CODES.keys())
-            return {"codes": sorted(codes), "meaning": [STATUS_CODES[code] for code in known]}
+            return {"codes": sorted(codes), "meaning": meanings_of(codes)}
     return {}

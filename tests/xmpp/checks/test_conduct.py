@@ -432,6 +432,11 @@ def test_a_program_is_known_by_three_even_answers_to_one_form(name: str) -> None
     assert regulars(evidence([*acts, *ignored]).acts) == set()
 
 
+def test_who_gives_a_command_again_after_each_answer_is_no_program() -> None:
+    again = [said("Wilma", "!help"), said("Robot", "pong")] * (ANSWERS + 1)
+    assert regulars(evidence(spaced([1.1, 0.05] * (ANSWERS + 1), *again)).acts) == {"Robot"}
+
+
 def _other(nickname: str, account: str | None = None) -> Occupant:
     jid = account and f"{account}/x"
     return Occupant(f"{ROOM}/{nickname}", nickname, "none", "none", None, real_jid=jid)
