@@ -31,12 +31,12 @@ _FRAME = re.compile(
 `at Bot.f(Bot.java:3)`, `in C:\\bot.cs:line 3`, `#0 /srv/bot.php(3)`, `	/srv/bot.go:3 +0x1d`."""
 
 _IS_FRAME = re.compile(
-    r"(?:\bFile \".*\", line \d|^\W*at \S|^\s+from \S|#\d+ |^\s+\S+\.go:\d|^\s+\S+\.rs:\d)"
+    r"(?:\bFile \".*\", line \d|(?:^|:\s)\W*at \S|^\s+from \S|#\d+ |^\s+\S+\.go:\d|^\s+\S+\.rs:\d)"
 )
 """What a line of a trace begins with or has, whatever a logger writes before it."""
 
 _EXCEPTION = re.compile(
-    r"(?:^|[\s:(\"'])(?P<name>(?:[A-Za-z_]\w*(?:\.|::))*"
+    r"(?:^|[\s:(\"'])(?P<name>(?:[A-Za-z_]\w*(?:\.|::|\$))*"
     r"[A-Za-z_]\w*(?:Error|Exception|Fault|Timeout))(?=[:\s)]|$)(?:: ?(?P<words>.*))?"
 )
 _PANIC = re.compile(r"\b(?P<name>panic|panicked)(?: at (?P<place>\S+))?: ?(?P<words>.*)")

@@ -44,6 +44,14 @@ main.onMessage(...)
 
 TRACES = {
     "Python": (PYTHON, ("KeyError", "/srv/bot.py")),
+    "Java, a class in a class": (
+        JAVA.replace("java.lang.Null", "org.example.Bot$Null"),
+        ("Bot$NullPointerException", "Bot.java"),
+    ),
+    "Java, each line behind a time and a name": (
+        "\n".join(f"04-25 19:39:15 W System.err: {line}" for line in JAVA.split("\n")),
+        ("NullPointerException", "Bot.java"),
+    ),
     "Python, a timeout": (
         PYTHON.replace("KeyError", "slixmpp.exceptions.IqTimeout"),
         ("IqTimeout", "/srv/bot.py"),
