@@ -9,8 +9,7 @@ from tests.test_layers import PACKAGE, imports, trees
 
 LATE = {
     "bridge.__main__": "Ctrl-C has its meaning before anything else is imported",
-    "bridge.commands.sandbox": "its certificate is made by a library of the extra `[expect]`",
-    "bridge.commands.tap": "likewise, of the extra `[tap]`",
+    "bridge.commands.certificate": "a library of the extras `[expect]` and `[tap]` makes it",
     "bridge.testing.server": "the certificate of its sandbox, likewise",
     "bridge.client.conversation": "its terminal loads prompt_toolkit, which a pipe does without",
     "bridge.testing.plugin": "pytest loads it in every run, whether or not a test asks for it",

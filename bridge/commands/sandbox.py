@@ -8,10 +8,12 @@ import stat
 import sys
 from contextlib import ExitStack, suppress
 
-from bridge.commands.exit import SUCCESS, USAGE
+from bridge.commands.certificate import certificate
+from bridge.commands.exit import SUCCESS, USAGE, UsageError
 from bridge.logs import complain
 from bridge.sandbox.fault import STRIKES
 from bridge.sandbox.server import HOST, Sandbox
+from bridge.sandbox.stanza import DOMAIN
 from bridge.sandbox.stream import TlsIdentity
 from bridge.text import one_line
 
@@ -23,16 +25,13 @@ def run(parsed: argparse.Namespace) -> int:
     """Run the server and print the settings that reach it."""
     with ExitStack() as stack:
         identity = None
-        if parsed.tls:
-            try:
-                # Its library is an extra, which a sandbox without TLS does not need.
-                from bridge.sandbox.certificate import self_signed
-            except ImportError:
-                complain(
-                    "xmpp-bridge: --tls needs the extra: pip install 'xmpp-debug-bridge[expect]'"
-                )
-                return USAGE
-            identity = stack.enter_context(self_signed())
+        try:
+            if parsed.tls:
+                new = certificate(DOMAIN, "sandbox", "--tls", "expect")
+                identity = stack.enter_context(new)
+        except UsageError as error:
+            complain(f"xmpp-bridge: {error}")
+            return USAGE
         return asyncio.run(_serve(parsed.accounts, parsed.faults, identity))
 
 

@@ -11,7 +11,7 @@ import sys
 import time
 from asyncio.subprocess import Process
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -19,6 +19,7 @@ from tempfile import NamedTemporaryFile
 from bridge.capture.finding import Finding, Severity
 from bridge.capture.verdict import verdict
 from bridge.client.process import terminate
+from bridge.commands.certificate import certificate
 from bridge.commands.configuration import complain_of, read
 from bridge.commands.exit import FAILURE, SUCCESS, USAGE, UsageError
 from bridge.commands.report import captured_page, report_path, write_report
@@ -61,7 +62,8 @@ def run(parsed: argparse.Namespace) -> int:
     try:
         load()
         settings = _settings(parsed)
-        with nullcontext() if parsed.component else _identity(settings.domain) as identity:
+        new = None if parsed.component else certificate(settings.domain, "tap", "tap", "tap")
+        with new or nullcontext() as identity:
             return asyncio.run(_Tap(parsed, settings, identity).run())
     except UsageError as error:
         if str(error):
@@ -97,23 +99,22 @@ class _Tap:
             loop.add_signal_handler(number, self._stop.set)
         sock = _listening(parsed.listen or ("127.0.0.1:0" if parsed.program else LISTEN))
         host, port = sock.getsockname()[:2]
-        identity, witness = self._identity, self._witness
-        link = partial(Link, self._settings, identity, witness, logs_in=parsed.login)
+        link = partial(Link, self._settings, self._identity, self._witness, logs_in=parsed.login)
         passing = loop.create_task(listen(sock, link))
         passing.add_done_callback(lambda task: self._stop.set())
         program = None
         try:
-            with _leading(self._settings, sock, identity) as environment:
+            with _leading(self._settings, sock, self._identity) as environment:
                 if parsed.program:
                     program = await self._start(environment)
                 else:
-                    how = CHANGE_OF_COMPONENT if identity is None else CHANGES_TO_MAKE
+                    how = CHANGES_TO_MAKE if self._identity else CHANGE_OF_COMPONENT
                     complain(how.format(host=host, port=port, **environment))
                 async with asyncio.timeout(parsed.seconds):
                     stopping = loop.create_task(self._stop.wait())
                     while not self._stop.is_set():
                         await asyncio.wait([stopping], timeout=TICK_SECONDS)
-                        witness.pause()
+                        self._witness.pause()
         except TimeoutError:
             pass
         finally:
@@ -122,7 +123,7 @@ class _Tap:
             await asyncio.wait([passing])
             if program is not None:
                 await terminate(program)
-        witness.close(self._settings.domain)
+        self._witness.close(self._settings.domain)
         if not passing.cancelled():
             passing.result()  # raises the mistake that ended it
         return self._conclude(f"{host}:{port}")
@@ -209,15 +210,6 @@ def _listening(text: str) -> socket.socket:
     if not ipaddress.ip_address(sock.getsockname()[0]).is_loopback:
         complain(f"WARNING: --listen {quoted(text)} lets others in this network use tap")
     return sock
-
-
-def _identity(domain: str) -> AbstractContextManager[TlsIdentity]:
-    try:
-        # Its library is an extra.
-        from bridge.sandbox.certificate import self_signed
-    except ImportError as error:
-        raise UsageError("tap needs the extra: pip install 'xmpp-debug-bridge[tap]'") from error
-    return self_signed(domain, "tap")
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 from xml.etree.ElementTree import Element
 
-from bridge.capture.elements import depths
+from bridge.capture.elements import MAX_DEPTH, depths
 from bridge.capture.stanza import FOOTER
 from bridge.wire.xmlstream import XmlStream, XmlStreamError
 from bridge.wire.xmlwriter import written
@@ -15,9 +15,6 @@ from bridge.wire.xmlwriter import written
 MAX_HELD_BYTES = 256 * 1024
 """A stanza that is longer is passed on in parts. Servers refuse most stanzas above this size, and
 whatever has to be changed is far shorter."""
-
-MAX_DEPTH = 128
-"""Most levels of nested elements that the rules look at, as on the bridge's own stream."""
 
 
 class Piece(NamedTuple):

@@ -180,8 +180,7 @@ class Relay:
             yield from self.refuse("invalid-mechanism")
         elif tag in REFUSALS:
             yield Remark("taken-out", {"what": CHANGES[tag]})
-            namespace, _ = split(tag)
-            yield from self._tell(f"<failure xmlns='{namespace}'>{REFUSALS[tag]}</failure>")
+            yield from self._tell(f"<failure xmlns='{split(tag)[0]}'>{REFUSALS[tag]}</failure>")
         elif login is not None and tag in LOGIN:
             answer, account = login.receive(element)
             self._waits = account != ""

@@ -76,8 +76,7 @@ class Witness:
 
     def add(self, session: str, name: str, **words: str) -> None:
         """Take what tap itself has found: a row of `remarks`."""
-        now = self._clock()
-        finding = remark(name, LogPlace("", 0, iso(now)), **words)
+        finding = remark(name, LogPlace("", 0, iso(self._clock())), **words)
         if session not in self._streams:  # nothing has passed yet
             self._streams[session] = Examined(Stream(), session, self._say)
             self.capture.streams.append(self._streams[session])
