@@ -162,19 +162,6 @@ class PostgresqlDatabase(DatabaseConnection, SqlDatabase):
             rows = self.all(find, (file,))
         return Mark(*rows[0])
 
-    def is_kept(self, run: str, number: int) -> bool:
-        """Whether this batch of a spool of the former version, or a later one, is in the store."""
-        find = "SELECT 1 FROM batches WHERE run = ? AND number >= ?"
-        return bool(self.all(find, (run, number)))
-
-    def keep(self, run: str, number: int) -> None:
-        """Write down that all batches of the run up to this number are in the store."""
-        self.all(
-            "INSERT INTO batches VALUES (?, ?) ON CONFLICT (run) DO UPDATE SET number = "
-            "excluded.number",
-            (run, number),
-        )
-
     def hear(self, mark: Mark) -> None:
         """Write up to which rows the file was shipped, and that it was heard of now."""
         self.all(

@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from math import inf
 
 from bridge.store.database import Tenure, TracedXml
@@ -149,14 +148,6 @@ def _wanted(shipped: Shipped, stays: Sequence[Tenure]) -> Wanted:
     return Wanted(happened.key or key_of(happened.event), seen, since, row=shipped.number)
 
 
-@dataclass
-class _Outage:
-    """What is wrong, in a sentence for users, and when to try again."""
-
-    text: str = ""
-    until: float = 0.0
-
-
 class Shipper:
     """Ships from a thread of its own, unless another process of the user does so.
 
@@ -176,7 +167,9 @@ class Shipper:
         self._retention = retention
         self._outbox: Outbox | None = None
         self._database: PostgresqlDatabase | None = None
-        self._trouble = _Outage()
+        self._trouble = ""
+        """What is wrong, in a sentence for users."""
+        self._next_try = 0.0
         self._host = platform.node() or "localhost"
         self._silent: list[tuple[str, float]] = []
         self._waiting = 0
@@ -189,8 +182,7 @@ class Shipper:
     @property
     def warnings(self) -> list[str]:
         """What is wrong with the database, and what other machines have not shipped."""
-        troubles = [self._trouble.text] if self._trouble.text else []
-        return troubles + [
+        return [*filter(None, [self._trouble])] + [
             f"{one_line(host)} was last heard of at {iso(at)}; what it recorded since is not shown"
             for host, at in self._silent
         ]
@@ -208,12 +200,12 @@ class Shipper:
     def _run(self) -> None:
         closing = False
         while not closing:
-            self._news.wait(BEAT_SECONDS if self._trouble.until == 0.0 else RETRY_SECONDS)
+            self._news.wait(RETRY_SECONDS if self._trouble else BEAT_SECONDS)
             self._news.clear()
             if not self._closing:
                 time.sleep(SHIP_SECONDS)
             closing = self._closing
-            if time.monotonic() < self._trouble.until:
+            if time.monotonic() < self._next_try:
                 self._count()
                 continue
             try:
@@ -232,28 +224,29 @@ class Shipper:
                 mistake = StoreError(f"a mistake in the bridge ({type(error).__name__})")
                 self._lose(mistake, "takes nothing", REFUSED_SECONDS)
             else:
-                if self._trouble.text:
+                if self._trouble:
                     log.warning("the database is back, and has what waited")
-                self._trouble = _Outage()
+                self._trouble, self._next_try = "", 0.0
         self._let_go()
         if self._outbox is not None:
             self._outbox.close()
 
     def _lose(self, error: StoreError, how: str, pause: float) -> None:
         self._let_go()
-        known = bool(self._trouble.text)
-        self._trouble = _Outage(f"The database {how} ({error})", time.monotonic() + pause)
+        known = bool(self._trouble)
+        self._trouble = f"The database {how} ({error})"
+        self._next_try = time.monotonic() + pause
         self._count()
         if not known:
-            log.warning("%s", self._trouble.text)
+            log.warning("%s", self._trouble)
 
     def _count(self) -> None:
         """Say how much waits."""
-        waits, count = self._trouble.text.partition("; ")[0], 0
+        trouble, count = self._trouble.partition("; ")[0], 0
         with suppress(StoreError):
             count = self._opened().waiting()
         where = str(self._team.file)
-        self._trouble.text = f"{waits}; {count:,} events and stanzas wait in {where!r}"
+        self._trouble = f"{trouble}; {count:,} events and stanzas wait in {where!r}"
 
     def _let_go(self) -> None:
         if self._database is not None:

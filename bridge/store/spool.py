@@ -19,6 +19,12 @@ from bridge.store.team import Shipped
 SPOOL = "spool.db"
 """The file that all bridges of a user shared, whatever their databases were."""
 
+KEPT = "SELECT 1 FROM batches WHERE run = ? AND number >= ?"
+KEEP = """
+INSERT INTO batches VALUES (?, ?) ON CONFLICT (run) DO UPDATE SET number = excluded.number
+"""
+"""The database knows of each run up to which number it has the batches."""
+
 log = logging.getLogger(__name__)
 
 
@@ -45,14 +51,14 @@ def follow(
             while rows := spool.execute(f"{first} ORDER BY id LIMIT 1", (target,)).fetchall():
                 id_, run, number, text, count = rows[0]
                 with database.transaction():
-                    if not database.is_kept(run, number):
+                    if not database.all(KEPT, (run, number)):
                         if not _ship(text, database, ship):
                             log.warning(
                                 "a batch in %s is damaged: %d events and stanzas are lost",
                                 path,
                                 count,
                             )
-                        database.keep(run, number)
+                        database.all(KEEP, (run, number))
                 spool.execute("DELETE FROM batches WHERE id = ?", (id_,))
     except sqlite3.OperationalError as error:
         raise BusyStoreError(f"{str(path)!r}: {error}") from error
