@@ -87,9 +87,9 @@ async def xmpp_diagnose(
 ) -> Diagnosis:
     """Use this when somebody else in the room, such as a bot, does not do what is expected of it.
 
-    It says nothing in the room: ask first, by xmppSend with `awaitSeconds`. `outcome` decides: for
-    `cause` the `verdict` names it; for `unknown`, `nextStep` is the call to make. `findings` say
-    what was looked at. Without `nickname`: all who look like programs. Takes up to 15 s.
+    Begin with it: it says nothing in the room. `outcome` decides: for `cause` the `verdict` names
+    it; for `unknown`, `nextStep` is the call to make, often xmppSend, and then ask here again.
+    `findings` say what was looked at. Without `nickname`: all who look like programs. Up to 15 s.
     """
     memberships = [link.room(room)]
     examination = _Examination(link, full=detail == "full")

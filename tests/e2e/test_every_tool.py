@@ -87,7 +87,7 @@ async def test_every_tool_of_every_set_works_in_all_three_ways_of_speaking(
     for one in own:
         assert not {"anyOf", "oneOf", "allOf"} & one["inputSchema"].keys()
         assert one["description"].startswith(("Use ", "To ", "Test "))  # when to use it
-    assert "xmppSend what it should answer, with awaitSeconds 10" in INSTRUCTIONS
+    assert "xmppDiagnose with its nickname" in INSTRUCTIONS
     for one in tools:
         name, arguments = one["name"], CALLS[one["name"]]
         shapes = []
