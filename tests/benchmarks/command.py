@@ -15,13 +15,15 @@ from tests.benchmarks.measures import (
     intake,
     page,
     store,
+    tap,
     waits,
 )
 from tests.benchmarks.report import Report, written
 
 PAIRS = 9
 MEASURES: dict[str, Callable[[Bench], Outcome]] = {
-    one.NAME: one.measure for one in (first_answer, echo, waits, intake, store, page, explaining)
+    one.NAME: one.measure
+    for one in (first_answer, echo, waits, intake, store, page, explaining, tap)
 }
 """In the order in which they are told."""
 
