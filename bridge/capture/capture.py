@@ -6,7 +6,7 @@ from xml.etree.ElementTree import Element
 
 from bridge.capture.causes import cause
 from bridge.capture.examined import Examined
-from bridge.capture.finding import Finding
+from bridge.capture.finding import Finding, recovered
 from bridge.capture.sorting import begins, claim, whose
 from bridge.capture.stanza import FAILURE, HOLE, PAUSE, LogPlace, Stanza
 from bridge.capture.stream import Stream
@@ -213,6 +213,8 @@ class Capture:
                 stream.client.account = former.client.account
                 stream.rooms.by_jid.update(former.rooms.by_jid)
                 stream.login.resumption_id = resumption_id
+                cuts = [each for each in examined.findings() if each.cause == "cut"]
+                examined.add(recovered(cuts, " The client resumed its session after that."))
                 return
 
 

@@ -511,6 +511,26 @@ async def test_a_session_is_resumed_across_a_cut(
     assert tap.names() == []
 
 
+async def test_a_cut_is_named_as_it_happens_and_no_error_once_the_session_is_resumed(
+    prosody_process: ServerProcess, tmp_path: Path
+) -> None:
+    settings = settings_of(prosody_process.server.environment())
+    assert settings.service is not None
+    async with Relay(settings.service.host, settings.service.port) as network:
+        settings = settings._replace(service=Service("xmpp", "127.0.0.1", network.port))
+        async with tapped(settings, tmp_path) as tap:
+            first = await inside(tap, settings)
+            network.cut()
+            await first.ended
+            assert tap.names() == ["ended cut"]
+            second = bot(behind(tap, settings))
+            assert (await second.open(first.management)).resumed
+            second.leave()
+            second.close()
+        assert not any(each.has_error() for each in tap.witness.capture.streams)
+    assert tap.names() == ["ended cut"]
+
+
 async def test_a_server_that_is_killed_is_named_and_the_bot_comes_back(
     prosody_process: ServerProcess, tmp_path: Path
 ) -> None:
