@@ -283,7 +283,9 @@ class Fragments:
                 return [entry.fragment(elements, row.xml)._replace(is_row=True)]
         if ">" not in text and "xmlns=" not in text:
             return []
-        is_piece = bool(_END.search(text) or _OF_XMPP.search(text))
+        begin = text.find("<")
+        is_damaged = begin >= 0 and self._entry(line, text[:begin]).shape in self._whole
+        is_piece = is_damaged or bool(_END.search(text) or _OF_XMPP.search(text))
         # Servers log much else that looks like XML.
         if not is_piece and not self._is_of_server and not _REPR.search(text):
             text = text.replace("</stream:stream>", "")

@@ -597,6 +597,13 @@ def test_nothing_is_missed_across_a_hole_in_any_format(format_: str) -> None:
     assert count > 12
 
 
+@pytest.mark.parametrize("torn", ["<messasage>", "<mesage>", "<message to=/message>", "<m/ssage>"])
+def test_an_entry_whose_only_tag_is_damaged_is_a_hole(torn: str) -> None:
+    question, later = said("Ann", "bot: ping"), ("pause 10", *QUIET)
+    assert [each.name for each in found(*timed(*IN, question, *later))] == ["silent"]
+    assert found(*timed(*IN, question, f">>> {torn}", *later)) == []
+
+
 @pytest.mark.parametrize(("words", "answers"), [("!ping", 1), ("what time is it", 2)])
 def test_what_was_answered_before_should_be_answered_again(words: str, answers: int) -> None:
     for number in range(answers + 1):
