@@ -310,7 +310,10 @@ class Fragments:
             inner = _up_to(head[-1], xml)
             if xml[len(inner) :].rstrip(" \t)]},;") == head[-1]:
                 xml, is_escaped = unescaped(inner), True
-        elements, rest = elements_of(xml)
+        root = _ROOT.match(xml)
+        last_tag = f"</{root[1]}" if root else ""
+        is_begun = root is not None and last_tag not in xml and "/>" not in xml
+        elements, rest = ([], xml) if is_begun else elements_of(xml)
         if _is_whole(elements, rest):
             if any(len(each) for each in elements):
                 self._whole.add(entry.shape, None)
@@ -321,8 +324,7 @@ class Fragments:
         if not prints_tags or entry.shape in self._whole or not _is_tag(xml):
             self._open, self._rest, self._length = entry, Rest(), 0
             self._rest.is_open(xml)
-            root = _ROOT.match(xml)
-            self._last_tag = f"</{root[1]}" if root else ""
+            self._last_tag = last_tag
         return []
 
     def _go_on(self, line: Line) -> list[Fragment]:
@@ -330,7 +332,8 @@ class Fragments:
         text, rest = _without_container(line.text), self._rest
         if self._binary:
             return self._go_on_with_binary(line, text)
-        start = _start_in(text)
+        head, _, tag = text.partition("<")
+        start = _start_in(text) if "<" in tag or head.strip() else None
         looks = start is not None and text[:start].strip() != ""
         is_in_tag = rest.text.rfind("<") > rest.text.rfind(">")
         if looks and (is_in_tag or self._looked > MAX_LOOKED):
