@@ -12,7 +12,6 @@ from typing import TypeAlias
 from bridge.commands.exit import USAGE, UsageError, ignore_further_signals
 from bridge.logs import complain
 from bridge.mcp.toolset import ToolsetError
-from bridge.sandbox.server import Sandbox
 from bridge.settings.load import load
 from bridge.settings.sources import TO_TRUST_IT, users_file
 from bridge.settings.table import Configuration, Settings
@@ -41,6 +40,8 @@ def run_with_settings(parsed: argparse.Namespace, command: Command) -> int:
         async with AsyncExitStack() as stack:
             environment: dict[str, str] = {}
             if parsed.sandbox:
+                from bridge.sandbox.server import Sandbox
+
                 environment = (await stack.enter_async_context(Sandbox())).environment()
             try:
                 return await command(parsed, partial(read, parsed, environment))

@@ -14,7 +14,6 @@ from bridge.mcp.toolset import tool
 from bridge.store.database import Recorded
 from bridge.store.errors import StoreError
 from bridge.text import iso, name_of, visible
-from bridge.tools import botlog
 from bridge.tools.answers import MAX_ANSWERS, answer, call
 from bridge.tools.entries import MARK_BYTES, NOTICE, RESULT_BYTES, Entry, fit, nonempty
 from bridge.tools.link import MAX_NAMED, Nickname, RoomLink, RoomName
@@ -146,7 +145,7 @@ class _Examination:
         seen = _Seen(self._link, membership)
         await seen.read()
         known = (await seen.known_of(nickname))._replace(rooms=rooms)
-        log, stream = await _stream_of(self._link, known)
+        log, stream = await asyncio.to_thread(_stream_of, self._link, known)
         known = known._replace(stream=stream)
         # In a thread: it may take long to compare what a crowd has said.
         conclusion = await asyncio.to_thread(diagnosis.find, known)
@@ -353,16 +352,20 @@ def _is_prompt(answer: Entry) -> bool:
     return cast("float", answer["answerMs"]) <= ANSWER_SECONDS * 1000
 
 
-async def _stream_of(
+def _stream_of(
     link: RoomLink, known: evidence.Evidence
 ) -> tuple[Path | None, evidence.Finding | None]:
-    """Return the bot's log, or else what `tap` kept of it, and what that says of its stream."""
+    """Return the bot's log, or else what `tap` kept of it, and what that says of its stream.
+
+    It may take seconds, so it runs in a thread.
+    """
+    from bridge.tools import botlog
+
     log = link.bot_logs.get(known.nickname) or link.bot_logs.get(visible(known.nickname))
     if log is not None:
-        return log, await asyncio.to_thread(botlog.stream, log, known)
-    if link.captures is None:
-        return None, None
-    return await asyncio.to_thread(botlog.tapped, link.captures, known) or (None, None)
+        return log, botlog.stream(log, known)
+    kept = None if link.captures is None else botlog.tapped(link.captures, known)
+    return kept or (None, None)
 
 
 def _of_others(known: evidence.Evidence) -> list[Entry]:
