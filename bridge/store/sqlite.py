@@ -114,9 +114,8 @@ class SqliteDatabase(SqliteFile, SqlDatabase):
 
     def insert(self, rows: Sequence[tuple[int | None, EventColumns]], how: str = "INSERT") -> None:
         """Add events, with ids or under the next ones."""
-        places, sizes = ", ".join("?" * (1 + len(EventColumns._fields))), Counter[int]()
-        statement = f"{how} INTO entries ({queries.COLUMNS}) VALUES ({places})"
-        self.many(statement, [(id_, *entry) for id_, entry in rows])
+        sizes = Counter[int]()
+        self.add(f"{how} INTO entries ({queries.COLUMNS})", [(id_, *entry) for id_, entry in rows])
         for _, entry in rows:
             sizes[entry.room] += len(str(entry.event).encode(errors="replace")) + ROW_BYTES
         # A trigger would take as long as the insertion itself.
@@ -134,10 +133,7 @@ class SqliteDatabase(SqliteFile, SqlDatabase):
             (round(at * 1000), by, direction, connection, queries.storable(xml))
             for at, direction, connection, xml in stanzas
         ]
-        self.many(
-            "INSERT INTO traffic (at, observer, direction, connection, xml) VALUES (?, ?, ?, ?, ?)",
-            rows,
-        )
+        self.add("INSERT INTO traffic (at, observer, direction, connection, xml)", rows)
         more = sum(len(row[-1].encode()) + ROW_BYTES for row in rows)
         self.all("UPDATE file SET stanza_bytes = coalesce(stanza_bytes, 0) + ?", (more,))
 

@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -32,6 +33,10 @@ milliseconds."""
 
 BROKEN = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CONSTRAINT})
 """The errors of a damaged file. Our own writes never violate a constraint."""
+
+ROWS_AT_ONCE = 250
+"""One statement inserts so many rows. A thread gives the interpreter up at each statement, and one
+that computes gives it back after 5 ms only: a flood would not be recorded while it lasts."""
 
 FREE_BYTES = 16 << 20
 """With less free space, a disk counts as full. With more, `SQLITE_FULL` may mean damage: SQLite
@@ -186,6 +191,14 @@ class SqliteFile:
         """Yield the rows that a statement returns, each read as it is needed."""
         with self.translated(), closing(self._connection.execute(statement, values)) as rows:
             yield from rows
+
+    def add(self, insert: str, rows: Sequence[Sequence[object]]) -> None:
+        """Insert rows; `insert` is the statement up to its values."""
+        for begin in range(0, len(rows), ROWS_AT_ONCE):
+            some = rows[begin : begin + ROWS_AT_ONCE]
+            places = f"({', '.join('?' * len(some[0]))})"
+            statement = f"{insert} VALUES {', '.join([places] * len(some))}"
+            self.all(statement, [*chain.from_iterable(some)])
 
     def many(self, statement: str, rows: Sequence[Sequence[object]]) -> None:
         """Run a statement for each of the rows."""
