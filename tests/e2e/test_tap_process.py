@@ -43,6 +43,11 @@ class Listening:
     def captures(self) -> list[str]:
         return sorted(path.name for path in self.state.rglob("*.jsonl*"))
 
+    @property
+    def kept(self) -> bytes:
+        """What stands in its files by now."""
+        return b"".join(path.read_bytes() for path in self.state.rglob("*.jsonl*"))
+
 
 async def started(
     server: ScriptedServer, folder: Path, *options: str, anchor: Path | None = None
@@ -151,6 +156,9 @@ async def test_a_killed_tap_is_an_end_for_both_sides_and_the_next_begins_its_fil
     async with ScriptedServer(easy(scripted.stand)) as server:
         async with listening(server, tmp_path) as tap:
             client = await logged_in(tap.port)
+            async with asyncio.timeout(SECONDS):
+                while b"<jid>" not in tap.kept:  # noqa: ASYNC110 - a file tells of nothing
+                    await asyncio.sleep(0.01)
             tap.process.kill()
             await client.gone()
             async with asyncio.timeout(SECONDS):
