@@ -103,6 +103,10 @@ _WAYS: tuple[tuple[str, re.Pattern[str], Callable[[str], str]], ...] = tuple(
 """Ways to write XML without its brackets: what to look for first, its beginning, its meaning."""
 
 
+_BRACKET = re.compile(r"<|&lt;|\\u003[cC]|«")
+"""Where an element may begin, however it is written."""
+
+
 class Line(NamedTuple):
     """A line of a log, or of a text in one of its objects."""
 
@@ -242,15 +246,13 @@ class Fragments:
         previous, self._previous = self._previous, ""
         if start is None:
             self._previous = text if text.strip() else previous
-            return self._without_xml(line, text)
+            return self._without_xml(line, text, previous)
         if (row := DISCONNECTING.search(text)) is not None:
             start = row.end()
         head = text[:start]
         if TYPED in head:
             return []
-        before = line.context or previous
-        if before and _begins(before, head) and ends_with_word(before):
-            head = f"{before}\n{head}"
+        head = _with_word(line.context or previous, head)
         entry = self._entry(line, head)
         if row is not None:
             entry = entry._replace(sent=False)
@@ -274,18 +276,20 @@ class Fragments:
             place, seconds, f"\n{shape}" if line.is_further else shape, session, line.text
         )
 
-    def _without_xml(self, line: Line, text: str) -> list[Fragment]:
+    def _without_xml(self, line: Line, text: str, previous: str) -> list[Fragment]:
         """Read a line without XML: it may stand for the end of a stream, or be a part of one."""
         for row in ROWS:
             if row.mark in text and (match := row.pattern.search(text)):
                 entry = self._entry(line, text[: match.start()])._replace(sent=row.sent)
                 elements, _ = elements_of(row.xml)
                 return [entry.fragment(elements, row.xml)._replace(is_row=True)]
+        if bracket := _BRACKET.search(text):
+            head = _with_word(line.context or previous, text[: bracket.start()])
+            if self._entry(line, head).shape in self._whole:  # its only tag is damaged
+                return [self.hole(line)]
         if ">" not in text and "xmlns=" not in text:
             return []
-        begin = text.find("<")
-        is_damaged = begin >= 0 and self._entry(line, text[:begin]).shape in self._whole
-        is_piece = is_damaged or bool(_END.search(text) or _OF_XMPP.search(text))
+        is_piece = bool(_END.search(text) or _OF_XMPP.search(text))
         # Servers log much else that looks like XML.
         if not is_piece and not self._is_of_server and not _REPR.search(text):
             text = text.replace("</stream:stream>", "")
@@ -465,6 +469,13 @@ def _start_in(text: str) -> int | None:
             if _NAMED.match(text, start.start()):
                 return start.start()
     return None
+
+
+def _with_word(before: str, head: str) -> str:
+    """Return the text before an entry, with the line before if that has the word for it."""
+    if before and _begins(before, head) and ends_with_word(before):
+        return f"{before}\n{head}"
+    return head
 
 
 def _begins(previous: str, head: str) -> bool:

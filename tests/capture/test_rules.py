@@ -1,7 +1,9 @@
 """Each rule, by a log of the trouble that it names, and its silence where there is none."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from html import escape
+from itertools import chain
 
 import pytest
 
@@ -597,11 +599,26 @@ def test_nothing_is_missed_across_a_hole_in_any_format(format_: str) -> None:
     assert count > 12
 
 
+WAYS: dict[str, Callable[[str, str, str], list[str]]] = {
+    "raw": lambda at, word, xml: [f"{at} {word} {xml}"],
+    "escaped": lambda at, word, xml: [f"{at} {word} {escape(xml)}"],
+    "below its word": lambda at, word, xml: [f"{at} {'IN' if word == '<<<' else 'OUT'}", xml],
+}
+"""How a log writes an entry: its time, its word, and the XML."""
+
+
 @pytest.mark.parametrize("torn", ["<messasage>", "<mesage>", "<message to=/message>", "<m/ssage>"])
-def test_an_entry_whose_only_tag_is_damaged_is_a_hole(torn: str) -> None:
-    question, later = said("Ann", "bot: ping"), ("pause 10", *QUIET)
-    assert [each.name for each in found(*timed(*IN, question, *later))] == ["silent"]
-    assert found(*timed(*IN, question, f">>> {torn}", *later)) == []
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+def test_an_entry_whose_only_tag_is_damaged_is_a_hole(
+    way: Callable[[str, str, str], list[str]], torn: str
+) -> None:
+    def names(*lines: str) -> list[str]:
+        entries = (way(*line.split(" ", 2)) for line in timed(*lines))
+        return [each.name for each in found(*chain.from_iterable(entries))]
+
+    before, later = (*IN, said("Ann", "bot: ping")), ("pause 10", *QUIET)
+    assert names(*before, *later) == ["silent"]
+    assert names(*before, f">>> {torn}", *later) == []
 
 
 @pytest.mark.parametrize(("words", "answers"), [("!ping", 1), ("what time is it", 2)])
