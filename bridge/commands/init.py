@@ -240,7 +240,7 @@ class Setup:
     def _ask_room(self, attempt: Attempt) -> None:
         """List the rooms, and ask for the room, and for its password if it needs one."""
         service = [*attempt.services, f"conference.{self._settings().domain}"][0]
-        # The list has rooms of every service, and those of one service stand together.
+        # The list has the rooms of every service; it shows one service after another.
         listed = sorted(attempt.rooms[:MAX_ROOMS], key=lambda room: room.jid.partition("@")[2])
         rooms = {str(number): room for number, room in enumerate(listed, 1)}
         for number, room in rooms.items():

@@ -41,7 +41,7 @@ class Model(Protocol):
 
 
 def model_for(configuration: Configuration, context: Context) -> Model:
-    """Return the model for one call: the client's, or that of the settings.
+    """Return the model for one call: the client's, or else the model that the settings name.
 
     Raises `ToolError` if there is none, or if the settings of the model are wrong.
     """

@@ -64,7 +64,7 @@ def write_prompt(
     code: str,
     misfit: Mapping[str, str] | None = None,
 ) -> ModelPrompt:
-    """Return the request; `code` is random and new. `schema` is that of the answer.
+    """Return the request; `code` is random and new. The answer has to fit `schema`.
 
     `misfit` is the `answer` to an earlier request that did not fit, and the `problem` with it.
 

@@ -18,7 +18,7 @@ from tests.faults import scripted_server as scripted
 from tests.faults.scripted_server import HONEST, ScriptedServer, Wire
 from tests.servers.certificates import Authority
 from tests.servers.server import write_settings
-from tests.tap.tapping import SECONDS, STREAM, easy, forgotten, logged_in
+from tests.tap.tapping import SECONDS, STREAM, easy, forgotten, logged_in, wrong_certificate
 
 MESSAGES = "".join(scripted.said("Ann", "x" * 3_000, f"m{number}") for number in range(10))
 LAST = "<iq type='get' id='last'><ping xmlns='urn:xmpp:ping'/></iq>"
@@ -219,13 +219,7 @@ async def test_a_killed_bot_is_an_end_for_its_server_and_for_tap(tmp_path: Path)
 async def test_a_wrong_certificate_of_the_server_is_named_and_fails(
     wrong: str, words: str, authority: Authority, tmp_path: Path
 ) -> None:
-    match wrong:
-        case "expired":
-            certificate = authority.issue_expired("localhost")
-        case "of another name":
-            certificate = authority.issue("example.org")
-        case _:
-            certificate = Authority(tmp_path / "other").issue("localhost")
+    certificate = wrong_certificate(wrong, authority, tmp_path)
     async with ScriptedServer(HONEST, certificate=certificate, direct_tls=True) as server:
         bot = (sys.executable, "-c", CONNECT, "\x16")
         process = await started(server, tmp_path, "--", *bot, anchor=authority.ca_file)

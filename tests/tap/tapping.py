@@ -21,6 +21,7 @@ from bridge.tap.record import CaptureFile
 from bridge.tap.witness import Witness
 from tests.faults import scripted_server as scripted
 from tests.faults.scripted_server import HONEST, Scram, Script, ScriptedServer, Wire
+from tests.servers.certificates import Authority, Certificate
 from tests.xmpp.probing import settings as settings_of
 
 SECONDS = 60.0
@@ -189,6 +190,16 @@ async def trusting(wire: Wire) -> None:
 
 def easy(stand: scripted.Step) -> Script:
     return plain(login=trusting, stand=stand)
+
+
+def wrong_certificate(wrong: str, authority: Authority, folder: Path) -> Certificate:
+    """A certificate for the domain of `ScriptedServer` that is wrong in one of three ways."""
+    match wrong:
+        case "expired":
+            return authority.issue_expired("localhost")
+        case "of another name":
+            return authority.issue("example.org")
+    return Authority(folder / "other").issue("localhost")
 
 
 async def forgotten(server: ScriptedServer) -> None:

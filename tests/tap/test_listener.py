@@ -33,6 +33,7 @@ from tests.tap.tapping import (
     nothing,
     plain,
     tapped,
+    wrong_certificate,
 )
 from tests.xmpp.probing import settings as settings_of
 
@@ -198,13 +199,7 @@ async def test_a_wrong_password_of_the_bot_stays_with_tap(
 async def test_a_servers_certificate_is_checked(
     wrong: str, direct: bool, authority: Authority, tmp_path: Path
 ) -> None:
-    match wrong:
-        case "expired":
-            certificate = authority.issue_expired("localhost")
-        case "of another name":
-            certificate = authority.issue("example.org")
-        case _:
-            certificate = Authority(tmp_path / "other").issue("localhost")
+    certificate = wrong_certificate(wrong, authority, tmp_path)
     async with ScriptedServer(HONEST, certificate=certificate, direct_tls=direct) as server:
         settings = settings_for(server, trusted=authority.ca_file)
         scheme = "xmpps" if direct else "xmpp"
