@@ -126,6 +126,7 @@ def left_out(evidence: Evidence, asks: Sequence[Ask]) -> list[LeftOut]:
     """
     name, acts = evidence.nickname, evidence.acts
     answered = [ask for ask in asks if ask.answer]
+    answers = {ask.what for ask in answered}
     forms = {form_of(ask.asked, name) for ask in answered} | {searchable(name)}
     patience = ANSWER_SECONDS if answered else PATIENCE_SECONDS
     spoke = [(act.at, act.number, sender_of(act)) for act in acts if speaks(act)]
@@ -134,7 +135,7 @@ def left_out(evidence: Evidence, asks: Sequence[Ask]) -> list[LeftOut]:
         at, who = ask.asked.at, sender_of(ask.asked)
         text = plain(ask.asked)
         is_about = is_addressed(searchable(name), text) and not is_put_to(searchable(name), text)
-        if is_about:
+        if is_about and ask.what not in answers:
             return False
         known = form_of(ask.asked, name) in forms
         until = at + (ANSWER_SECONDS if known else PATIENCE_SECONDS)
@@ -175,7 +176,7 @@ def _paired(
 ) -> list[Ask]:
     """Pair questions with answers; for each message it is given who is asked, None if nobody is.
 
-    A correction (XEP-0308) takes the place of a message that has no answer yet.
+    A correction (XEP-0308) takes the place of its sender's message that has no answer yet.
     """
     asked, waiting = list[Ask](), list[int]()
     for act, to in zip(said, asked_of, strict=True):
@@ -191,7 +192,8 @@ def _paired(
             waiting.remove(chosen[0])
         elif to is not None:
             ask, former = Ask(act, frozenset(to - {who})), getattr(act.event, "replaces", None)
-            corrected = [it for it in waiting if former in ids_of(asked[it].asked)]
+            own = (it for it in waiting if sender_of(asked[it].asked) == who)
+            corrected = [it for it in own if former in ids_of(asked[it].asked)]
             if corrected:
                 asked[corrected[0]] = ask
             else:

@@ -54,6 +54,11 @@ BROKEN: dict[str, tuple[list[Act], str, str]] = {
         "unknown",
         'left "!ping" of "Alice" without an answer',
     ),
+    "it kept silent on words by which it was asked before": (
+        asked(("Alice", "Robot status", "fine"), ("Carl", "Robot status", "")),
+        "unknown",
+        'left "Robot status" of "Carl" without an answer',
+    ),
     "it was given a command again and again in a form that it never answered": (
         asked(PING, *[("Alice", ".ping", "")] * 2),
         "unknown",

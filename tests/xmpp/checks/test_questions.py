@@ -102,3 +102,14 @@ def test_in_a_crowd_chance_makes_no_program() -> None:
         f"{number} P{number % 50}: {'!go' if number % 5 == 0 else 'hm'}" for number in range(300)
     ]
     assert not any(it.to for it in questions(played(*lines)))
+
+
+@pytest.mark.parametrize(
+    ("who", "pairs"), [("Ann", [(1, 2), (4, None)]), ("Eve", [(1, 2), (3, None), (4, None)])]
+)
+def test_only_who_asked_corrects_a_question(who: str, pairs: list[tuple[int, int | None]]) -> None:
+    records = played(*PING, "9 Ann: !a", f"9.5 {who}: !b")
+    correction = MessageReceived(f"{ROOM}/{who}", who, "!b", replaces="m3")
+    records[-1] = Record(4, 9.5, correction, ROOM)
+    asked = questions(records)
+    assert [(it.asked.number, it.answer.number if it.answer else None) for it in asked] == pairs
