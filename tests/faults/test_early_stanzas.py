@@ -102,6 +102,27 @@ async def test_what_comes_before_a_session_is_resumed_is_dealt_with_and_not_coun
         assert [one.body for one in eyes.messages()] == ["before the cut", "early word", "after"]
 
 
+async def test_a_session_in_place_of_a_forgotten_one_is_asked_for_when_it_is_cut_soon() -> None:
+    async def stand(wire: Wire) -> None:
+        await wire.sent()
+        wire.abort()
+
+    async def resume(wire: Wire) -> None:
+        await wire.open(FEATURES)
+        asked.set_result((await wire.element("resume")).get("previd"))
+        await wire.gone()
+
+    asked = asyncio.get_running_loop().create_future()
+    scripts = [
+        replace(HONEST, bind=beginning(answer=ENABLED.replace("one", id_)), stand=stand)
+        for id_ in ("one", "two")  # the server knows the first no longer
+    ]
+    last = replace(HONEST, bind=resume)
+    async with ScriptedServer(*scripts, last) as server, participant_at(server):
+        async with asyncio.timeout(30):
+            assert await asked == "two"
+
+
 async def test_each_fresh_bind_has_a_resource_of_its_own() -> None:
     async def stand(wire: Wire) -> None:
         await wire.sent()

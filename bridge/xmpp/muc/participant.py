@@ -180,12 +180,14 @@ class Participant:
         )
         loop = asyncio.get_running_loop()
         opened_at: float | None = None
+        was_resumed = False
+        former, self._former = self._former, None
         self._connection = connection
         try:
-            connected = await connection.open(self._former)
+            connected = await connection.open(former)
             if connection.ended.done():
                 raise ConnectionFailedError(connection.ended.result())
-            opened_at = loop.time()
+            opened_at, was_resumed = loop.time(), connected.resumed
             fault = await self._stay(connection, connected, attempt)
         except ConnectionFailedError as failed:
             fault = failed.fault
@@ -194,13 +196,13 @@ class Participant:
             connection.close()
         lasted = 0.0 if opened_at is None else loop.time() - opened_at
         if settings != self.settings:  # of another account, or in other rooms
-            self._former = None
-        elif opened_at is not None or connection.asked_to_resume:
-            # A session that was lost soon after it had been resumed is not resumed again. An
-            # attempt that did not come so far as to ask for it says nothing against it.
-            first_lost = opened_at is not None and self._former is None
-            may_resume = fault.condition in RESUMABLE and (first_lost or lasted >= STEADY_SECONDS)
-            self._former = connection.management if may_resume else None
+            return fault, lasted
+        if opened_at is None and not connection.asked_to_resume:
+            self._former = former  # the attempt says nothing against it
+        elif opened_at is not None and fault.condition in RESUMABLE:
+            # A session that was lost soon after it had been resumed is not resumed again.
+            is_steady = not was_resumed or lasted >= STEADY_SECONDS
+            self._former = connection.management if is_steady else None
         return fault, lasted
 
     async def _stay(self, connection: Connection, connected: Connected, attempt: int) -> Fault:
