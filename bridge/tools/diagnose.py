@@ -348,8 +348,9 @@ def _overall(
 
 
 def _is_prompt(answer: Entry) -> bool:
-    """Whether only a program answers so fast."""
-    return cast("float", answer["answerMs"]) <= ANSWER_SECONDS * 1000
+    """Whether only a program answers so fast; an error, or what is encrypted, may be anybody's."""
+    is_fast = cast("float", answer["answerMs"]) <= ANSWER_SECONDS * 1000
+    return is_fast and answer["how"] not in {"encrypted", "error"}
 
 
 def _stream_of(
