@@ -17,6 +17,9 @@ from bridge.store.location import default_path
 _SECRET = re.compile(r"(?i)(pass(word|wd|phrase)?|secret|token|api_?key)\W{0,3}[=:]")
 """Finds a line that sets something secret, such as an argument of a tool."""
 
+MAX_BYTES = 1 << 20
+"""A longer file begins anew: it is read at each start."""
+
 log = logging.getLogger(__name__)
 
 
@@ -26,12 +29,14 @@ class TypedLines(FileHistory):
     def __init__(self, path: Path, secrets: Sequence[str]) -> None:
         """Nothing that has one of the `secrets` in it is kept."""
         super().__init__(path)
+        self._path = path
         self._secrets = secrets
 
     def store_string(self, string: str) -> None:
         """Append a command to the file. If that fails, the history has it until the client ends."""
         if not (_SECRET.search(string) or any(secret in string for secret in self._secrets)):
             with suppress(OSError):
+                _make(self._path)
                 super().store_string(string)
 
 
@@ -42,8 +47,15 @@ def history_of(configuration: Configuration) -> History:
     try:
         path = default_path(os.environ, Path.home()).with_name("history")
         make_folder(path.parent)
-        os.close(open_private(path, os.O_RDWR))
+        _make(path)
     except (OSError, RuntimeError) as error:  # `RuntimeError`: the home folder is not known
         log.warning("what was typed is not kept: %s", error)
         return InMemoryHistory()
     return TypedLines(path, secrets)
+
+
+def _make(path: Path) -> None:
+    """Make the file if it is missing, and empty it if it is too long."""
+    with os.fdopen(open_private(path, os.O_RDWR), "r+b") as file:
+        if os.fstat(file.fileno()).st_size > MAX_BYTES:
+            file.truncate(0)

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from bridge.client.history import TypedLines, history_of
+from bridge.client.history import MAX_BYTES, TypedLines, history_of
 from bridge.settings.load import load
 from tests.support.racing import put
 
@@ -46,3 +46,15 @@ def test_what_lies_in_the_place_of_the_file_is_left_alone(
     assert history.get_strings() == ["hello"]
     assert not (tmp_path / "victim").exists()
     assert "what was typed is not kept" in caplog.text
+
+
+@pytest.mark.parametrize(("more", "kept"), [(0, 2), (1, 1)])
+def test_a_file_that_is_too_long_begins_anew(tmp_path: Path, more: int, kept: int) -> None:
+    history = TypedLines(tmp_path / "history", [])
+    history.store_string("x" * 100)
+    before = (tmp_path / "history").stat().st_size
+    history = TypedLines(tmp_path / "other", [])
+    history.store_string("x" * (MAX_BYTES - before + 100 + more))
+    history.store_string("newest")
+    assert _kept(tmp_path / "other")[0] == "newest"
+    assert len(_kept(tmp_path / "other")) == kept
