@@ -13,7 +13,7 @@ from bridge.settings.table import VARIABLES
 PREFIXES = ("XMPP_", "MUC_", "BRIDGE_", "MCP_BOT_")
 """The beginnings of names that are ours, or may have been meant to be."""
 
-LIKENESS = 0.88
+LIKENESS = 0.87
 """How similar a misspelt name is to ours, by `difflib`: one or two characters differ. With less,
 names that bots give to settings of their own would count as ours, such as `XMPP_SERVER`."""
 
