@@ -1,7 +1,7 @@
 """Follows the streams of the logs that are read, and what is found on each. Pure, within bounds."""
 
 from collections import defaultdict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from xml.etree.ElementTree import Element
 
 from bridge.capture.causes import cause
@@ -92,12 +92,16 @@ class Capture:
         if examined.stream.client.bound and not was_bound:
             self._succeed(session, examined, stanza)
 
-    def pause(self, seconds: float) -> None:
-        """Let the rules know what time it is: something may not have come."""
+    def pause(self, seconds: float, sessions: Collection[str] | None = None) -> None:
+        """Let the rules know what time it is: something may not have come.
+
+        If `sessions` are named, no other stream is under way.
+        """
         pause = Stanza(False, Element(PAUSE), LogPlace("", 0, ""), seconds)
-        for examined in [each for streams in self._open.values() for each in streams]:
-            if not examined.stream.client.ended:
-                examined.take(pause)
+        for session, streams in self._open.items():
+            for examined in streams if sessions is None or session in sessions else ():
+                if not examined.stream.client.ended:
+                    examined.take(pause)
 
     def finish(self) -> None:
         """Look at all streams together: a client's streams may all end after the same time."""

@@ -6,7 +6,7 @@ from xml.etree.ElementTree import Element
 
 from bridge.capture.causes import cause, meaning
 from bridge.capture.client import Entity
-from bridge.capture.finding import Finding
+from bridge.capture.finding import Finding, Outcome, recovered
 from bridge.capture.login import LoginState
 from bridge.capture.stanza import AROUND, FOOTER, HOLE, QUOTED, Stanza, outline
 from bridge.capture.waiting import PATIENCE_SECONDS, Awaited
@@ -47,11 +47,16 @@ class Ending:
     """The oldest request of the server that the client has not answered."""
     overdue: Stanza | None = None
     """The client's latest stanza, if the server has not answered it in time."""
+    silences: tuple[Finding, ...] = ()
+    """The finding that the server has not answered, until it answers."""
 
-    def take(self, client: Entity, login: LoginState, stanza: Stanza) -> Iterator[Finding]:
+    def take(self, client: Entity, login: LoginState, stanza: Stanza) -> Iterator[Outcome]:
         """Take a stanza, and yield what it shows to be wrong."""
         tag = stanza.element.tag
         is_end = tag in {FOOTER, STREAM_ERROR}
+        if self.silences and not (stanza.sent or is_end or client.ended or tag == HEADER):
+            yield from recovered(self.silences, " It answered later.")
+            self.silences = ()
         if is_end and not (client.ended or stanza.sent):
             yield from ended(self, client, login, stanza)
         elif is_end and not client.ended:
@@ -82,10 +87,12 @@ def late(ending: Ending, stanza: Stanza) -> Iterator[Finding]:
         return
     ending.overdue = asked
     if asked is ending.header:
-        yield from unanswered(ending, stanza)
+        ending.silences = (*unanswered(ending, stanza),)
         ending.header = None
     elif space in {SASL, TLS}:
-        yield cause("no-reply", asked.place, what=name, within=f" in {seconds:.0f} s")
+        within = f" in {seconds:.0f} s"
+        ending.silences = (cause("no-reply", asked.place, what=name, within=within),)
+    yield from ending.silences
 
 
 def ended(ending: Ending, client: Entity, login: LoginState, stanza: Stanza) -> Iterator[Finding]:

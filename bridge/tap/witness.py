@@ -87,7 +87,7 @@ class Witness:
 
     def pause(self) -> None:
         """Let the rules know what time it is: something may not have come."""
-        self.capture.pause(self._clock())
+        self.capture.pause(self._clock(), self._streams)
 
     def end(self, session: str, sent: bool | None) -> None:
         """Note that one side has ended its connection: the client, if it `sent`; None for tap."""

@@ -2,7 +2,20 @@
 
 import pytest
 
-from tests.capture.logs import HEADER, IN, LOGIN, ROOM, found, said, says, stream_error, timed
+from bridge.capture.capture import Capture
+from bridge.capture.finding import Severity
+from tests.capture.logs import (
+    HEADER,
+    IN,
+    LOGIN,
+    ROOM,
+    captured,
+    found,
+    said,
+    says,
+    stream_error,
+    timed,
+)
 
 OPEN, CLOSE = f">>> {HEADER}", ">>> </stream:stream>"
 ASKED = said("Ann", "show it")
@@ -78,3 +91,48 @@ def test_an_end_behind_what_the_log_has_in_part_is_not_called_one_without_an_err
     findings = found(torn, "End of stream received")
     assert not any("without an error" in each.message for each in findings)
     assert [each.name for each in found("End of stream received")] == ["ended"]
+
+
+ANSWERS = {
+    "a header": ([OPEN], [f"<<< {HEADER}", LOGIN[2]]),
+    "a login": (LOGIN[:4], [LOGIN[4]]),
+    "STARTTLS": (
+        [*LOGIN[:2], ">>> <starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>"],
+        ["<<< <proceed xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>"],
+    ),
+}
+
+
+@pytest.mark.parametrize("is_given_up", [False, True], ids=["waits", "has closed the stream"])
+@pytest.mark.parametrize("asked", ANSWERS)
+def test_a_server_that_answers_late_after_all_is_no_error_if_the_client_still_waits(
+    asked: str, is_given_up: bool
+) -> None:
+    before, after = ANSWERS[asked]
+    closed = [CLOSE] if is_given_up else []
+    stanzas = [*captured(*timed(*before, "pause 11", *closed, *after))]
+    capture = Capture()
+    for number, stanza in enumerate(stanzas):
+        if number == len(before):
+            assert stanza.seconds is not None
+            capture.pause(stanza.seconds)
+            assert capture.streams[0].has_error()
+        capture.take(stanza)
+    told = [each for each in capture.streams[0].findings() if "never answered" in each.message]
+    severities = [Severity.ERROR if is_given_up else Severity.NOTE]
+    assert [each.severity for each in told] == severities
+    assert ("It answered later." in told[0].message) is not is_given_up
+
+
+@pytest.mark.parametrize(
+    ("sessions", "is_late"), [(None, True), ({"1"}, True), ({"2"}, False), (set[str](), False)]
+)
+def test_a_stream_that_is_over_misses_nothing(sessions: set[str] | None, is_late: bool) -> None:
+    asked = "<<< <iq from='example.org' type='get' id='p'><ping xmlns='urn:xmpp:ping'/></iq>"
+    capture = Capture()
+    for stanza in captured(*timed(*IN, asked)):
+        capture.take(stanza._replace(session="1"))
+    assert stanza.seconds is not None
+    capture.pause(stanza.seconds + 11, sessions)
+    told = [each.name for each in capture.streams[0].findings()]
+    assert ("unanswered" in told) is is_late
