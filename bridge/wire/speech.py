@@ -121,11 +121,11 @@ def circles(messages: Iterable[Utterance]) -> Iterator[Circle]:
 
     What an occupant says in a row is one turn, or ends the circle if there is a pause in it.
     """
-    stretch = list[Utterance]()
+    stretch, at = list[Utterance](), 0.0
     for message in messages:
-        pause = message.at - stretch[-1].at if stretch else 0.0
+        pause, at = message.at - at, message.at
         goes_on = bool(stretch) and message.who == stretch[-1].who
-        if pause > (SPREAD_SECONDS if goes_on else THREAD_SECONDS):
+        if stretch and pause > (SPREAD_SECONDS if goes_on else THREAD_SECONDS):
             yield from _circles_in(stretch)
             stretch, goes_on = [], False
         if not goes_on:

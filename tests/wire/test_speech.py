@@ -4,7 +4,17 @@ import pytest
 
 from bridge.capture.rooms import Rooms
 from bridge.capture.talk import Claim, Talk, key_of
-from bridge.wire.speech import form_of, is_addressed, is_command, is_named, is_put_to
+from bridge.wire.speech import (
+    LOOP_ROUNDS,
+    SPREAD_SECONDS,
+    Utterance,
+    circles,
+    form_of,
+    is_addressed,
+    is_command,
+    is_named,
+    is_put_to,
+)
 from bridge.xmpp.checks import exchanges
 from tests.xmpp.checks.watching import evidence, said
 
@@ -90,3 +100,16 @@ def test_what_is_put_to_somebody_is_marked_as_a_question(text: str, is_question:
 )
 def test_messages_of_one_form_are_alike_to_a_program(text: str, form: str) -> None:
     assert form_of(text, "bob") == form
+
+
+@pytest.mark.parametrize(("parts", "apart", "turns"), [(3, 0.3, 12), (3, 0.6, 0), (1, 0.0, 12)])
+def test_what_an_occupant_says_in_a_row_is_one_turn_unless_there_is_a_pause_in_it(
+    parts: int, apart: float, turns: int
+) -> None:
+    said = [
+        Utterance(who, 5.0 * turn + apart * part, "a")
+        for turn, who in enumerate(("Bob", "Rob") * LOOP_ROUNDS)
+        for part in range(parts)
+    ]
+    assert (apart < SPREAD_SECONDS) is (turns > 0)
+    assert [len(circle.turns) for circle in circles(said)] == [turns] * (turns > 0)
