@@ -55,6 +55,11 @@ class Side(asyncio.Protocol):
         """Set while there is no connection."""
         self.gone.set()
 
+    @property
+    def is_over(self) -> bool:
+        """Whether the connection has ended, or is just being closed."""
+        return self.transport is None or self.transport.is_closing()
+
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep the transport."""
         assert isinstance(transport, asyncio.Transport)
@@ -92,19 +97,19 @@ class Side(asyncio.Protocol):
 
     def write(self, data: bytes) -> None:
         """Send, unless the connection has ended."""
-        if self.transport is not None and not self.transport.is_closing():
+        if self.transport is not None and not self.is_over:
             self.transport.write(data)
 
     def end(self, *, was_cut: bool = False) -> None:
         """Close the connection once everything is sent, or cut it."""
         if self.transport is not None and was_cut:
             self.transport.abort()
-        elif self.transport is not None and not self.transport.is_closing():
+        elif self.transport is not None and not self.is_over:
             self.transport.close()
 
     async def secure(self, context: ssl.SSLContext, domain: str | None) -> None:
         """Begin TLS: as the client of a `domain`, or as the server; raises `OSError`."""
-        if self.transport is None:
+        if self.transport is None or self.is_over:
             raise ConnectionResetError
         secured = await asyncio.get_running_loop().start_tls(
             self.transport,
@@ -292,6 +297,9 @@ class Link:
         self._play(self._relay.logged_in(success))
 
     async def _exchange(self, element: Element) -> Element:
+        """Send this to the server, and wait for its answer, as long as both connections stand."""
+        if self._up.is_over or self._down.is_over:
+            raise ConnectionResetError
         self._answer = asyncio.get_running_loop().create_future()
         self._up.write(xml_of(element).encode())
         return await self._answer

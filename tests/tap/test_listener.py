@@ -11,7 +11,7 @@ import pytest
 
 from bridge.settings.table import Settings
 from bridge.settings.values import Service
-from bridge.tap.listener import GRACE_SECONDS
+from bridge.tap.listener import GRACE_SECONDS, STAGE_SECONDS
 from bridge.wire.names import PING
 from bridge.xmpp.link.connection import Connection
 from bridge.xmpp.model.faults import ConnectionFailedError
@@ -180,6 +180,27 @@ async def test_with_login_a_server_whose_offer_was_changed_gets_no_proof(
             await refused(behind(tap, settings))
         assert tap.names()[0] == "login server-login"
         assert b"<response" not in server.heard
+
+
+async def test_with_login_nothing_waits_for_a_side_that_has_ended(
+    certificate: Certificate, authority: Authority, tmp_path: Path
+) -> None:
+    # The server is gone while tap derives its proof.
+    async def challenge_and_go(wire: Wire) -> None:
+        await wire.open(scripted.mechanisms("SCRAM-SHA-1"))
+        nonce = scripted.content(await wire.element("auth")).rpartition("r=")[2]
+        wire.send(scripted.sasl("challenge", f"r={nonce}s,s=c2FsdA==,i=200000"))
+        wire.abort()
+
+    script = replace(HONEST, authenticate=challenge_and_go)
+    async with ScriptedServer(script, certificate=certificate) as server:
+        settings = scripted_settings(server, authority)
+        async with tapped(settings, tmp_path, login=True) as tap:
+            async with asyncio.timeout(STAGE_SECONDS / 2):
+                await refused(behind(tap, settings))
+                while tap.links():  # noqa: ASYNC110 - tap tells of no end
+                    await asyncio.sleep(0.01)
+    assert tap.names() == ["ended cut"]
 
 
 async def test_a_wrong_password_of_the_bot_stays_with_tap(
@@ -445,6 +466,21 @@ async def test_an_absence_is_found_thoughnothing_else_comes(tmp_path: Path) -> N
             tap.witness.pause()
             assert tap.names() == ["unanswered asks"]
             client.writer.close()
+
+
+async def test_nothing_is_missed_on_a_connection_that_is_over(tmp_path: Path) -> None:
+    now = 1_000_000.0
+    ping = "<iq from='localhost' type='get' id='p'><ping xmlns='urn:xmpp:ping'/></iq>"
+    async with ScriptedServer(easy(scripted.saying(ping))) as server:
+        settings = settings_for(server)
+        async with tapped(settings, tmp_path, clock=lambda: now) as tap:
+            client = await logged_in(tap.port)
+            await client.sees("ping")
+            tap.witness.end("1", None)
+            now += 11
+            tap.witness.pause()
+            client.writer.close()
+    assert tap.names() == []
 
 
 OPEN = ((STREAM, "</stream:features>"),)
