@@ -2,6 +2,7 @@
 
 import fcntl
 import json
+import logging
 import os
 from contextlib import suppress
 from itertools import count
@@ -17,9 +18,10 @@ from bridge.wire.xmlwriter import written
 from bridge.xmpp.link.stream import STREAM_FOOTER
 from bridge.xmpp.link.trace import redacted
 
+log = logging.getLogger(__name__)
+
 MAX_EARLY = 1_000
 """We keep at most so many entries until the account is known."""
-
 
 KEPT = frozenset({"id", "type", "to", "from"})
 """The attributes that are kept of any stanza."""
@@ -35,6 +37,8 @@ class CaptureFile:
         """The file; None before the first entry, and if it cannot be written."""
         self._folder = folder
         self._file: FileHandler | None = None
+        self._is_tried = False
+        """Whether the file was opened, or cannot be."""
         self._waiting = list[str]()
 
     def add(self, at: str, sent: bool, session: str, xml: str, size: int = 0) -> None:
@@ -44,10 +48,14 @@ class CaptureFile:
 
     def flush(self) -> None:
         """Write what was added, once the account is known."""
-        if self.account and self._waiting:
-            with suppress(OSError):
-                self._file = self._file or self._open()
-                self._file.add(*self._waiting)
+        if self.account and self._waiting and not self._is_tried:
+            self._is_tried = True
+            try:
+                self._open()
+            except OSError as error:
+                log.warning("What passes is not kept: %s", error)
+        if self._file is not None and self._waiting:
+            self._file.add(*self._waiting)
         if self.account or len(self._waiting) > MAX_EARLY:
             self._waiting.clear()
 
@@ -59,10 +67,10 @@ class CaptureFile:
             self._file.close()
             os.close(self._lock)
 
-    def _open(self) -> FileHandler:
-        """Return the first file of the account that no other process writes.
+    def _open(self) -> None:
+        """Open the first file of the account that no other process writes; raises `OSError`.
 
-        Its lock is held for as long as this process lives.
+        Its lock is held until it is closed.
         """
         make_folder(self._folder)
         for number in count(1):
@@ -72,10 +80,14 @@ class CaptureFile:
                 fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
             os.close(self._lock)
-        if path.exists():
-            path.replace(path.with_name(f"{path.name}.1"))
+        try:
+            if path.exists():
+                path.replace(path.with_name(f"{path.name}.1"))
+            self._file = FileHandler("", path, MAX_BYTES)
+        except OSError:
+            os.close(self._lock)
+            raise
         self.path = path
-        return FileHandler("", path, MAX_BYTES)
 
 
 def recorded(sent: bool, element: Element, raw: bytes, *, is_known: bool) -> tuple[str, int]:

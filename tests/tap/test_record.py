@@ -130,6 +130,30 @@ def test_the_file_has_at_most_16_mib_and_one_former(tmp_path: Path) -> None:
     assert max(sizes.values()) <= MAX_BYTES == 16 * 1024 * 1024
 
 
+@pytest.mark.parametrize("is_folder", [False, True], ids=["no folder", "a link"])
+def test_a_file_that_cannot_be_opened_is_told_once_and_not_tried_again(
+    is_folder: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = tmp_path / "tap"
+    path = file_of(folder, "bot@localhost")
+    if is_folder:
+        folder.mkdir()
+        path.symlink_to(tmp_path / "elsewhere")
+    else:
+        folder.write_text("", "ascii")
+    record = CaptureFile(folder, "bot@localhost")
+    for _ in range(3):
+        record.add(iso(NOW), True, "1", "<a/>")
+        record.flush()
+    assert (record.path, is_written(path)) == (None, False)
+    record.close()
+    assert [
+        str(path) in told.getMessage() or str(folder) in told.getMessage()
+        for told in caplog.records
+    ] == [True]
+    assert not (tmp_path / "elsewhere").exists()
+
+
 SECRET = "hunter2"
 HEADER = f"<header name='Authorization'>{SECRET}</header>"
 
