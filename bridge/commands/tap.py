@@ -79,6 +79,8 @@ class _Tap:
     ) -> None:
         self._parsed, self._settings, self._identity = parsed, settings, identity
         self._stop = asyncio.Event()
+        self._is_decided = False
+        """Whether an error was shown, after which `--once` shows nothing more."""
         self._report = report_path(parsed, [])
         self._page = captured_page(parsed)
         account = settings.jid if settings.username and not parsed.to else ""
@@ -148,10 +150,11 @@ class _Tap:
         return FAILURE if any(each.has_error() for each in streams) else SUCCESS
 
     def _show(self, finding: Finding) -> None:
-        once = self._parsed.once
-        if not (once and self._stop.is_set()):
-            complain(one_line(f"{finding.severity} {finding.sentence} {finding.advice}"))
-        if once and finding.severity is Severity.ERROR:
+        if self._is_decided:
+            return
+        complain(one_line(f"{finding.severity} {finding.sentence} {finding.advice}"))
+        if self._parsed.once and finding.severity is Severity.ERROR:
+            self._is_decided = True
             self._stop.set()
 
     async def _start(self, environment: Mapping[str, str]) -> Process:

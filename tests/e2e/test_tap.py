@@ -100,6 +100,21 @@ def test_an_error_is_a_line_as_it_happens_and_the_verdict_the_last(place: Place)
     assert "had never asked to join it" in verdict(ran)
 
 
+TLS_FIRST = """
+import os, socket
+host, port = os.environ["XMPP_SERVICE"].partition("://")[2].split(":")
+with socket.create_connection((host, int(port))) as tap:
+    tap.sendall(b"\\x16")
+    tap.recv(100)
+"""
+
+
+def test_with_once_an_error_that_shows_only_at_the_end_is_a_line_too(place: Place) -> None:
+    ran = place.tap("--once", bot=(sys.executable, "-c", TLS_FIRST))
+    told = [line.partition(" ")[0] for line in ran.stderr.splitlines() if " tls: " in line]
+    assert (ran.returncode, told) == (1, ["note", "error"]), ran.stderr
+
+
 def test_json_is_one_object_and_the_bots_stdout_goes_to_stderr(place: Place) -> None:
     page = place.settings.with_suffix(".html")
     ran = place.tap("--json", "--report", str(page), bot=BOT)
