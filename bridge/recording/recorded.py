@@ -120,9 +120,10 @@ class Reader:
     def _ask(self, work: Callable[[Reading], Answer], extent: Extent | None) -> Answer:
         place, file = self._place, None
         with ExitStack() as opened:
-            if isinstance(place, Path) or place.file.exists():
+            away = extent is not None and extent.away
+            if isinstance(place, Path) or away or place.file.exists():
                 file = opened.enter_context(closing(open_file(place, writable=False)))
-            while isinstance(place, Team) and (extent is None or not extent.away):
+            while isinstance(place, Team) and not away:
                 kept: PostgresqlDatabase | None = None
                 with suppress(IndexError):  # several threads may ask
                     kept = self._kept.pop()

@@ -111,11 +111,13 @@ class Outbox:
             (copied,) = file.row("SELECT copied FROM file")
             rows = self._rows("entries", sent.event, BATCH)
             stanzas = self._rows("traffic", sent.stanza, BATCH if self._stanzas else 0)
-            tenures = file.all(
-                "SELECT jid, domain, tenures.id, run, since, until, since_at, until_at, ended "
-                "FROM tenures JOIN places ON places.id = place WHERE target = ? AND until >= ?",
-                (file.target, file.now() - CONFIRMED_SECONDS),
-            )
+            rooms = file.all("SELECT jid, domain FROM places WHERE target = ?", (file.target,))
+            since = file.now() - CONFIRMED_SECONDS
+            tenures = [
+                (room, domain, tenure)
+                for room, domain in rooms
+                for tenure in file.tenures(room, domain, since)
+            ]
         events = file.readable(rows, stanzas=False)
         return Shipment(
             sent,
@@ -126,7 +128,7 @@ class Outbox:
             Sent(rows[-1][0] if rows else sent.event, stanzas[-1][0] if stanzas else sent.stanza),
             len(rows) - len(events),
             max(len(rows), len(stanzas)) < BATCH,
-            [(jid, domain, Tenure(*row)._replace(file=file.name)) for jid, domain, *row in tenures],
+            tenures,
         )
 
     def _rows(self, table: str, last: int, limit: int) -> list[tuple[Any, ...]]:
@@ -225,7 +227,8 @@ class Outbox:
             (self.file.target, *values, EXPIRED_AT_ONCE),
         )
         ids = [id_ for (id_,) in rows]
-        self.file.remove(table, ids)
+        if ids:
+            self.file.remove(table, ids)
         if table == "entries" and (lost := sum(id_ > sent.event for id_ in ids)):
             self.lose(lost, FULL, time.time())
         return len(ids)

@@ -222,7 +222,8 @@ class PostgresqlDatabase(DatabaseConnection, SqlDatabase):
             columns: list[Any] = [*map(list, zip(*rows, strict=True))]
             # JSON has no control characters, and to quote it for an array takes long.
             columns[-4] = "\x1f".join(columns[-4])
-            self.all(INSERT, (*columns, rows[-1][0]))
+            # The highest rows of a former version may have been deleted.
+            self.all(INSERT, (*columns, max(self._newest, columns[0][-1])))
 
     def append_stanzas(
         self, observer: Observer, stanzas: Sequence[TracedXml], file: int = 0, number: int = 0

@@ -152,7 +152,7 @@ def with_stanza(row: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def recorded(row: tuple[Any, ...]) -> Recorded | None:
     """Return the event in a row; None if no bridge can have written it."""
-    if tuple(map(type, row)) == _ROW and 0 <= row[1] <= LATEST and row[7] in {0, 1}:
+    if tuple(map(type, row)) == _ROW and _is_dated(row[1], row[9]) and row[7] in {0, 1}:
         id_, at, room, exact, *by, shared, echoed, seen, file, number = row
         event = event_of(exact)
         if event is not None and _is_flat(event):
@@ -163,6 +163,10 @@ def recorded(row: tuple[Any, ...]) -> Recorded | None:
     return None
 
 
+def _is_dated(*times: int) -> bool:
+    return all(0 <= time <= LATEST for time in times)
+
+
 def _is_flat(event: dict[str, Any]) -> bool:
     """Whether no value of the event is an object, and no list has an object or a list in it."""
     values = [*event.values()]
@@ -171,9 +175,9 @@ def _is_flat(event: dict[str, Any]) -> bool:
 
 
 def decoded(text: bytes) -> str | bytes:
-    """Return a text of the store; if it is no UTF-8, its bytes, which `recorded` refuses."""
+    """Return a text of the store; of a damaged one the bytes, which `recorded` refuses."""
     try:
-        return text.decode()
+        return text if b"\0" in text else text.decode()  # no bridge writes a NUL: see `storable`
     except UnicodeDecodeError:
         return text
 

@@ -288,7 +288,7 @@ class Shipper:
 
             def add(events: list[Shipped]) -> None:
                 mark = database.mark(outbox.file.name, self._host, batch.sent)
-                numbered = [each._replace(number=-n) for n, each in enumerate(events)]
+                numbered = [each._replace(number=-n) for n, each in enumerate(events, 1)]
                 known = known_to(database, mark.id, numbered, outbox, batch)
                 lacking = [each for each in numbered if each.number not in known]
                 database.ship(mark.id, [each._replace(number=0) for each in lacking])

@@ -335,7 +335,8 @@ class SqlDatabase(ABC):
             (*values, most.rows),
         )
         ids, gone = queries.fitting(rows, most)
-        self.remove(table, ids)
+        if ids:
+            self.remove(table, ids)
         return Amount(len(ids), gone)
 
     def ageing(self) -> Ageing:
@@ -376,4 +377,5 @@ class SqlDatabase(ABC):
 
 
 def _is_tenure(row: tuple[Any, ...]) -> bool:
-    return tuple(map(type, row)) == _TENURE and -inf < row[3] < inf
+    latest = queries.LATEST / 1000
+    return tuple(map(type, row)) == _TENURE and all(0 <= time <= latest for time in row[2:6])

@@ -60,7 +60,7 @@ TIMES = ["'soon'", "x'00'", NO_UTF8, "-1", "1e300", "9223372036854775807", "2534
 
 UNREADABLE = [
     *(("event", value) for value in [*EVENTS, *FORMS, *ANOTHER]),
-    *(("at", value) for value in TIMES),
+    *((column, value) for column in ("at", "seen") for value in TIMES),
     *(("room", value) for value in ["99", "'x'", "x'00'"]),
     *(("observer", value) for value in ["99", "'x'", "x'00'"]),
     *(("shared", value) for value in ["'x'", "x'00'", "0.5"]),
@@ -109,6 +109,7 @@ async def test_the_last_millisecond_that_can_be_written_is_read(shelf: Shelf) ->
     [
         ("runs", "account", NO_UTF8, ["before", "after"]),
         ("runs", "nickname", "x'00'", ["before", "after"]),
+        ("runs", "nickname", "'x' || char(0)", ["before", "after"]),
         ("file", "id", NO_UTF8, ["before", "damaged", "after"]),
         ("file", "id", "'../'", ["before", "damaged", "after"]),
         ("places", "evicted", NO_UTF8, ["before", "damaged", "after"]),

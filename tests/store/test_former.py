@@ -3,12 +3,14 @@
 import asyncio
 import signal
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from bridge.settings.database_url import database_url
+from bridge.store.postgresql import PostgresqlDatabase
 from tests.e2e.watching import Watching, run
 from tests.servers.postgresql import Postgresql
 from tests.store.former.files import (
@@ -76,3 +78,13 @@ async def test_a_database_of_the_former_version_is_read_and_what_waits_for_it_is
         while len(followed) < len(after):
             followed = await _logged(tmp_path, settings, until=until)
     assert followed == after
+
+
+def test_a_migrated_database_gives_no_id_again_though_its_newest_event_was_deleted(
+    postgresql: Postgresql,
+) -> None:
+    url = restore(postgresql)
+    schema = url.rpartition("%3D")[2]
+    postgresql.query(f"UPDATE {schema}.store SET newest = 1000")  # noqa: S608 - of the test
+    with closing(PostgresqlDatabase(database_url(url), migrating=True)) as database:
+        assert database.newest() == 1000

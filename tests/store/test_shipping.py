@@ -1,25 +1,31 @@
 """What becomes of what happens while a team's database is away, or slow, or refuses."""
 
 import asyncio
+import json
+import sqlite3
 import time
 import weakref
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pytest
 
+from bridge.recording.recorded import Reader
 from bridge.settings.database_url import database_url
 from bridge.store import outbox, postgresql_connection, recorder, shipping
-from bridge.store.errors import AwayStoreError, RefusedStoreError
+from bridge.store.errors import AwayStoreError, NotOurStoreError, RefusedStoreError
 from bridge.store.opening import Team, open_file
 from bridge.store.recorder import Recorder
 from bridge.store.shipping import Shipper
+from bridge.store.spool import SPOOL
+from bridge.store.tables import APPLICATION_ID
+from bridge.xmpp.model.filter import EventFilter
 from tests.faults.relay import Relay, Treatment, Way
 from tests.servers.postgresql import PASSWORD, Postgresql
-from tests.store.hall import recorder_in_room, said
+from tests.store.hall import ROOM, recorder_in_room, said
 from tests.store.recorded import open_store, rows, selected, until
 
 
@@ -237,6 +243,26 @@ async def test_what_a_bridge_left_that_ended_follows_with_the_next_one(
     assert {one["run"] for one in rows(team, "shared = 1 AND kind = 'message'")} == {"run", "later"}
 
 
+async def test_equal_messages_in_two_batches_of_a_former_bridge_stay_two(
+    team: Team, tmp_path: Path
+) -> None:
+    async with _member(replace(team, file=tmp_path / "elsewhere" / "team.db")) as elsewhere:
+        elsewhere.hears(0)
+        await until(lambda: _marks(team) == [0])
+    with closing(sqlite3.connect(team.file.with_name(SPOOL))) as spool, spool:
+        spool.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        spool.execute("CREATE TABLE batches (id, target, run, number, parts, events)")
+        for number in (1, 2):
+            event = said(number, "again", time.time())[:4]
+            parts = json.dumps([[["bot@localhost", "McpDebug", "former"], [event], []]])
+            batch = (number, team.url.name, "former", number, parts, 1)
+            spool.execute("INSERT INTO batches VALUES (?, ?, ?, ?, ?, ?)", batch)
+    async with _member(team) as member:
+        member.hears(3)
+        await until(lambda: 3 in _marks(team))
+    assert _marks(team) == [0, 1, 2, 3]
+
+
 async def test_a_full_file_loses_the_oldest_and_counts_them(
     team: Team, postgresql: Postgresql, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -305,6 +331,20 @@ async def test_a_place_that_is_wrong_is_refused_and_named_by_who_records_there(
         assert all(PASSWORD not in one for one in member.warnings)
     with pytest.raises(RefusedStoreError):
         open_store(place)
+
+
+async def test_a_walk_of_the_file_alone_fails_as_a_store_does_if_the_file_goes(
+    team: Team,
+) -> None:
+    async with _member(team) as member:
+        member.hears(1)
+        await member.recorder.flush()
+    reader = Reader(_with(team, port="1"), "bot@localhost")
+    walk = await reader.walk([ROOM], EventFilter())
+    assert "away" in walk.away or "refused" in walk.away
+    team.file.unlink()
+    with pytest.raises(NotOurStoreError, match="does not exist"):
+        assert [row async for row in walk]
 
 
 class Heard(dict[str, object]):

@@ -25,6 +25,7 @@ from bridge.store.sql import SqlDatabase
 from bridge.store.writer import Entered, Item, Moment, Writer
 from tests.servers.certificates import Authority
 from tests.servers.postgresql import PASSWORD, USER, Postgresql, running_pgbouncer
+from tests.store.damaged import damage
 from tests.store.hall import ROOM, said
 from tests.store.member import Member
 from tests.store.recorded import open_store, rows, selected
@@ -179,6 +180,7 @@ def test_behind_a_pooler_in_transaction_mode_all_is_the_same(
         "UPDATE {}.entries SET event = '{{', at = 9223372036854775807 WHERE id < 9",
         "UPDATE {0}.entries SET id = 9 * 10 ^ 18 WHERE id = (SELECT max(id) FROM {0}.entries)",
         "UPDATE {}.tenures SET until = 'infinity'",
+        "UPDATE {}.tenures SET until_at = 'NaN', since_at = 1e300",
         "UPDATE {}.files SET sent = 9223372036854775807",
         "UPDATE {}.files SET sent = 0",
         "UPDATE {}.files SET host = 'another'",
@@ -199,6 +201,20 @@ async def test_what_another_client_wrote_keeps_nothing_from_being_recorded(
     marks = [one["jid"] for one in rows(team, "kind = 'message' AND event LIKE '{\"kind%'")]
     assert sorted(marks)[-3:] == [3, 4, 5]
     assert len(marks) == len({*marks})
+
+
+@pytest.mark.parametrize("column", ["since", "until", "since_at", "until_at", "run", "ended"])
+@pytest.mark.parametrize("value", ["'x'", "x'00'", "char(0)", "NULL", "-1e9", "9e999"])
+def test_a_tenure_that_no_bridge_wrote_keeps_nothing_from_being_shipped(
+    column: str, value: str, team: Team
+) -> None:
+    with Machine(team, "before") as machine:
+        machine.hears(1)
+    damage(team.file, "tenures", 1, column, value)
+    with Machine(team) as machine:
+        machine.hears(2)
+        machine.ships()
+    assert [one["jid"] for one in rows(team, "kind = 'message'")] == [1, 2]
 
 
 @pytest.mark.parametrize(
