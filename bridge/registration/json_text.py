@@ -115,7 +115,7 @@ def _members(plain: str, at: int) -> tuple[dict[str | int, _MemberSpan], int]:
 
 
 def _unit(text: str, plain: str) -> str:
-    """Return what one level is indented by."""
+    """Return the blanks by which one level is indented."""
     return _indent(text, _after_blanks(plain, _after_blanks(plain, 0) + 1)) or "  "
 
 

@@ -61,7 +61,7 @@ def find_env_file(
     if not loaded.trusted:
         raise LaunchError(
             f"{path} was found only because it lies in the current directory, where it may be "
-            "anybody's, and a registered file is fully trusted.\nIf it is yours, name it: "
+            "a stranger's, and a registered file is fully trusted.\nIf it is yours, name it: "
             f"xmpp-bridge register CLIENT --env-file {shlex.quote(str(path))}"
         )
     return path

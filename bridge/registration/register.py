@@ -230,7 +230,7 @@ async def try_out(command: Sequence[str], env: Mapping[str, str]) -> Trial:
             await server.stop()
     except (ServerError, RequestError, TimeoutError) as error:
         cause = str(error) or f"no list of tools within {LIST_SECONDS:g} s"
-        last = "".join(f"\nIts last words: {one_line(line, 300)}" for line in logged)
+        last = "".join(f"\nIts last log line: {one_line(line, 300)}" for line in logged)
         raise RegistrationError(
             "nothing was changed: the command that is to be registered does not answer: "
             f"{one_line(cause, 300)}{last}"

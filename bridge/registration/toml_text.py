@@ -20,13 +20,13 @@ class _Statement(NamedTuple):
 
     start: int
     text: str
-    """With its comment and the end of its line."""
+    """The statement with its comment and the end of its line."""
 
     table: Path
-    """The table that it is in; of a header, the table that begins there."""
+    """The keys of the table that it is in, or if it is a header, of the table that it begins."""
 
     path: Path
-    """The keys that lead from the root to the value; of a header, the same as `table`."""
+    """The keys that lead from the root to the value; if it is a header, the same as `table`."""
 
     @property
     def end(self) -> int:

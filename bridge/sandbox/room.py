@@ -1,6 +1,6 @@
 """Serves one chat room (XEP-0045): takes stanzas, and returns the stanzas to send.
 
-A room may have a resident that answers messages. Everybody in it sees everybody's real JID;
+A room may have a resident that answers messages. All occupants see each other's real JIDs;
 tests/sandbox lists the other differences from Prosody.
 """
 
@@ -39,8 +39,8 @@ namespace in each name: 250 kB can become 11 MB, more than a client can be sent 
 
 PRESENCE_LIMIT = 2000
 """Most characters of XML in a presence that the room passes on; real ones have up to 700. The room
-sends everybody's presence at once to an occupant who enters, and one client can be there many
-times."""
+sends the presence of all occupants at once to an occupant who enters, and one client can be there
+many times."""
 
 AFFILIATION_LIMIT = 1000
 """Most accounts with an affiliation to a room. The accounts need not exist, so that a client could
@@ -65,13 +65,13 @@ Message = tuple[dict[str, str], str]
 
 @dataclass(frozen=True)
 class Occupant:
-    """Somebody in the room."""
+    """A client in the room, or its resident."""
 
     nick: str
     jid: str
     role: str
     presence: str = ""
-    """The content of their presence, as XML."""
+    """The content of the occupant's presence, as XML."""
 
     @property
     def account(self) -> str:
@@ -98,7 +98,7 @@ class Room:
 
     @property
     def everybody(self) -> list[Occupant]:
-        """Who is in the room."""
+        """All occupants."""
         return list(self.occupants.values())
 
     @property
@@ -161,7 +161,7 @@ class Room:
         return sent
 
     def _admit(self, jid: str, request: Element | None) -> str:
-        """Return the role of somebody who may enter (sections 7.2.5 to 7.2.8)."""
+        """Return the role of a client that may enter (sections 7.2.5 to 7.2.8)."""
         password = "" if request is None else request.findtext(f"{{{names.MUC}}}password", "")
         role = self._default_role(jid)
         refuse(
@@ -173,7 +173,7 @@ class Room:
         return role
 
     def _message(self, stanza: Element, nick: str, now: datetime) -> Deliveries:
-        """Pass on a message to everybody or to one occupant (sections 7.4, 7.5 and 8.1)."""
+        """Pass on a message to all occupants or to one (sections 7.4, 7.5 and 8.1)."""
         speaker, listener = self.find(stanza.get("from", "")), self.occupants.get(nick)
         body, subject = stanza.findtext(names.BODY), stanza.find(names.SUBJECT)
         kind, sets_subject = stanza.get("type", "normal"), subject is not None and not body
@@ -356,8 +356,8 @@ class Room:
     ) -> Deliveries:
         """Return an occupant's presence, or absence, for each of `to` (section 7.2.2).
 
-        Their own copy has the code 110. `why` is the content of the item, `nick` is the new
-        nickname that the item names, and `end` comes after the item.
+        The occupant's own copy has the code 110. `why` is the content of the item, `nick` is the
+        new nickname that the item names, and `end` comes after the item.
         """
         head = {"from_": f"{self.jid}/{who.nick}"}
         if who.nick not in self.occupants:

@@ -22,7 +22,7 @@ from bridge.wire.names import MUC, PRESENCE, STANZAS
 from bridge.wire.xmlwriter import escaped
 
 HOST, SERVICE, LOBBY = "127.0.0.1", "rooms.localhost", "lobby@rooms.localhost"
-"""The only address that the server listens on; the room service; its room."""
+"""The only address that the server listens on, the room service, and the room in it."""
 
 ACCOUNT = "debug"
 """The name of the account that always exists."""
@@ -101,9 +101,9 @@ class Sandbox:
         - `drop` cuts the connection, and `kick` removes the occupant from the room. Both happen at
           once. With `seconds`, they happen again each time so many seconds have passed.
         - `silence`: the server ignores what the occupant sends, and sends them nothing. With
-          neither room nor nickname it affects everybody who has logged in.
+          neither room nor nickname it affects every client that has logged in.
         - `duplicate-nickname`: the room refuses the nickname to every client, with a conflict.
-        - `lost-reflection`: messages to the room reach everybody except their sender.
+        - `lost-reflection`: messages to the room reach all occupants except their sender.
         - `late-reflection`: the sender gets the reflection `seconds` later.
         - `refused-login`: the account called `nickname` cannot log in.
 
@@ -120,7 +120,7 @@ class Sandbox:
         if host not in ("", SERVICE):
             raise ValueError(f"the sandbox has rooms at {SERVICE} only")
         if name == "refused-login" and room:
-            raise ValueError(f"{name} is of an account, in whichever room: it takes no room")
+            raise ValueError(f"{name} concerns an account, so it takes no room")
         if name == "refused-login" and nickname.lower() not in ("", *self._accounts):
             raise ValueError(
                 f"there is no account {nickname!r}: {name} takes the name of an account"

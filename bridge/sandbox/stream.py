@@ -38,7 +38,7 @@ class TlsIdentity(NamedTuple):
 
 
 Observer: TypeAlias = Callable[["Stream", bool, str], None]
-"""Is called for each piece of XML: with its stream, whether the client sent it, and the XML."""
+"""A function that gets each piece of XML: its stream, whether the client sent it, and the XML."""
 
 
 def unobserved(stream: "Stream", sent: bool, xml: str) -> None:
@@ -76,7 +76,7 @@ class Stream:
         if (await self.next()).tag != f"{{{TLS}}}starttls":
             raise StreamEndedError("policy-violation")
         self.send(tag("proceed", xmlns=TLS))
-        # Else the server would read as secured what the client sent in clear after `starttls`.
+        # What the client sent in clear after `starttls` must not pass for secured.
         self._elements = iter(())
         self._handshake = asyncio.ensure_future(self._writer.start_tls(self._tls))
         await asyncio.wait({self._handshake})

@@ -22,7 +22,7 @@ _BEHEADED = re.compile("(//|[^/])[^@]*:[^@/]*@")
 _POSTGRESQL = re.compile("(?i)postgres(ql)?:|.*password *=")
 """Matches a text that is meant as a database: a URL, or keywords of libpq with a password."""
 _LOOPBACK = re.compile(r"127(\.[0-9]{1,3}){3}|::1|localhost|[/@].*|")
-"""A host that is this machine: an address, or the folder of a socket."""
+"""Matches a host that is this machine: an address, the folder of a socket, or no name at all."""
 
 _HOSTS = (("host", "PGHOST"), ("hostaddr", "PGHOSTADDR"))
 _SERVICE = ("service", "PGSERVICE")
@@ -63,7 +63,7 @@ class DatabaseUrl:
 
     @property
     def warning(self) -> str | None:
-        """What is wrong with the way there, if anything."""
+        """A warning if the server's certificate is not checked; else None."""
         if self.is_local or self.sslmode == VERIFIED:
             return None
         return (
@@ -73,7 +73,10 @@ class DatabaseUrl:
 
     @property
     def name(self) -> str:
-        """A name of the database: the same for every user and password."""
+        """A hash that names the database; the same for every password.
+
+        It differs by the user only if libpq takes the user's name for the database's.
+        """
         more = (("port", "PGPORT"), ("dbname", "PGDATABASE"), ("options", "PGOPTIONS"))
         host, address, port, name, options = (self._in_effect(*each) for each in (*_HOSTS, *more))
         service = self._in_effect(*_SERVICE)

@@ -50,9 +50,8 @@ MAX_SHOWN = 80
 """The most characters of a value that are shown; enough to recognise it by."""
 
 USER_INFO = ":.*@"
-"""A regular expression that finds `user:password@host`. A value that has it is not shown. A wrong
-value is searched for the `credential` of its row instead. That also matches `?` and `#`; a valid
-value such as a nickname may have those."""
+"""A regular expression that finds `user:password@host`. A valid value in which it is found is not
+shown. A wrong value is searched for the `credential` of its row instead."""
 
 MIN_MASKED = 8
 """A secret of at least so many characters is masked wherever a text would show it. A shorter one

@@ -2,7 +2,7 @@
 
 This module finds and reads `.env` files; `bridge.settings.load` decides which of their variables
 count. An agent starts in the folder of any project that it works on. So the `.env` of the current
-directory may be anybody's, and is not trusted.
+directory may be a stranger's, and is not trusted.
 """
 
 import io
@@ -17,7 +17,7 @@ from typing import NamedTuple
 from bridge.settings.values import SettingsError
 
 MAX_FILE_BYTES = 1 << 20
-"""Largest `.env` file that is read, in bytes; a thousand times what anybody writes by hand."""
+"""Largest `.env` file that is read, in bytes; a thousand times what people write by hand."""
 
 MAX_STRANGERS_BYTES = 64 << 10
 """Largest `.env` file, in bytes, that is read if it was found only in the current directory.

@@ -140,7 +140,7 @@ class Settings(NamedTuple):
         return self.rooms[0]
 
     def password_of(self, room: str) -> Secret | None:
-        """Return what is sent to `room` as its password."""
+        """Return the password that is sent to `room`; None if none is sent."""
         return self.room_password if room == self.room else None
 
     @property
@@ -198,7 +198,7 @@ class Configuration:
     domain = Variable[str | None]("XMPP_DOMAIN", values.domain, who="refused",
         participant="decides", example="example.org",
         meaning="the XMPP domain, which the certificate is checked against too",
-        otherwise="that of `XMPP_USERNAME`, else the host of `XMPP_SERVICE`")
+        otherwise="the domain of `XMPP_USERNAME`, else the host of `XMPP_SERVICE`")
     service = Variable[Service | None]("XMPP_SERVICE", values.service, who="refused",
         participant="decides", example="xmpps://xmpp.example.org",
         meaning="`xmpp://host[:port]`, STARTTLS on 5222, or `xmpps://host[:port]`, direct TLS on "
@@ -213,7 +213,7 @@ class Configuration:
         "since the owner of another room could ask for a password only to learn this one")
     tls_ca_file = Variable[Path | None]("XMPP_TLS_CA_FILE", values.path, who="refused",
         participant="yes", example="ca.pem",
-        meaning="certificates to trust in addition to those of the system, PEM")
+        meaning="certificates to trust in addition to the system's, PEM")
     tls_verify = Variable("NODE_TLS_REJECT_UNAUTHORIZED", values.certificate_checks, default="1",
         who="refused", participant="yes",
         meaning="`0` turns certificate checks off, for a test server only; then only SCRAM is used")
@@ -227,8 +227,9 @@ class Configuration:
         meaning="`1` withholds every tool that writes to the room")
     confirm_send = Variable("BRIDGE_CONFIRM_SEND", values.switch, default="0",
         strictest=max, unreadable="1", effect="a person is asked before each message",
-        meaning="`1` has a person shown each message and asked before it is sent: at the client, "
-        "or at the terminal of `send` and `diagnose --say`; if nobody can be asked, none is sent")
+        meaning="`1`: a person is shown each message and asked before it is sent, at the client, "
+        "or at the terminal of `send` and `diagnose --say`; if there is no person to ask, no "
+        "message is sent")
     send_rate = Variable("BRIDGE_SEND_RATE", values.whole_number(SEND_RATES), default="60",
         strictest=min, unreadable="60",
         effect="{} messages a minute may be sent at most",
@@ -244,7 +245,7 @@ class Configuration:
         meaning="names of the bridge's own tools to serve, comma-separated, such as `xmppStatus`; "
         "sets of tools are not touched by it", otherwise="all", example="xmppStatus,xmppDiagnose")
     toolsets = Variable("BRIDGE_TOOLSETS", values.names, default="", who="ignored",
-        meaning="further [sets of tools](toolsets.md), comma-separated: `samples`, `llm`, one "
+        meaning="further [sets of tools](toolsets.md), comma-separated: `samples`, `llm`, a set "
         "that an installed package offers, or `MODULE:ATTRIBUTE`", example="llm,samples")
     geocoding_url = Variable("OPEN_METEO_GEOCODING_URL", values.base_url, who="ignored",
         default="https://geocoding-api.open-meteo.com/v1",
@@ -268,7 +269,7 @@ class Configuration:
         meaning="level of the log on stderr: `DEBUG`, `INFO`, `WARNING`, `ERROR`, `CRITICAL`")
     log_file = Variable[Path | None]("BRIDGE_LOG_FILE", values.path, who="ignored",
         meaning="file that gets the same lines at `DEBUG`, each with its time, for a client that "
-        "hides stderr: for its owner alone, at most 64 MiB and one former one, `name.1`",
+        "hides stderr: for its owner alone, at most 64 MiB, and one former file, `name.1`",
         example="~/xmpp-bridge.log")
     store = Variable[Path | DatabaseUrl | None]("BRIDGE_STORE", store, who="ignored",
         meaning="where what happens in the rooms is [recorded](store.md), for the next agent too: "
@@ -280,7 +281,7 @@ class Configuration:
     store_days = Variable("BRIDGE_STORE_DAYS", values.whole_number(STORE_DAYS), default="30",
         who="ignored", meaning="days for which the recorder keeps what it recorded")
     store_mb = Variable("BRIDGE_STORE_MB", values.whole_number(STORE_SIZES), default="1024",
-        who="ignored", meaning="MiB that the recorder keeps; what is oldest is deleted first")
+        who="ignored", meaning="MiB that the recorder keeps; the oldest is deleted first")
     store_stanzas = Variable[bool | None]("BRIDGE_STORE_STANZAS", values.switch, who="ignored",
         meaning="whether the stanzas are recorded too, without their secrets: `0` never, `1` also "
         "in a team's database; they take a quarter of the store at most",

@@ -122,7 +122,7 @@ def test_a_registered_command_that_does_not_answer_exits_1(run: Run, home: Path)
     )  # fmt: skip
     assert ran.returncode == 1
     assert "does not answer: the server ended without an answer" in ran.stderr
-    assert "Its last words: broken" in ran.stderr
+    assert "Its last log line: broken" in ran.stderr
 
 
 def test_the_real_codex_begins_no_session_without_a_required_server(run: Run, home: Path) -> None:

@@ -68,4 +68,4 @@ def test_a_command_that_does_not_serve_is_quoted_and_was_in_nobodys_project(
     said = "\\u{1B}" * 60
     cause = f"the server refused the handshake: {said}"
     assert answer.endswith(f"does not answer: {cause[:300]}... ({len(cause)} characters)")
-    assert words == f"Its last words: [] \\u{{1B}}{'x' * 296}... (304 characters)"
+    assert words == f"Its last log line: [] \\u{{1B}}{'x' * 296}... (304 characters)"
