@@ -101,9 +101,9 @@ class Noted(NamedTuple):
     """Whether the observer was still on its way into the room."""
 
     def record(self, number: int) -> Record | None:
-        """Return the event as a record with this number; None if no other in the room sees it.
+        """Return the event as a record with this number; None if no other occupant sees it.
 
-        What a client sent counts for the page of its stream, and not what the room sent back.
+        On the page of a stream, what the client sent counts, and its reflection does not.
         """
         match self.exact, self.course.kind:
             case ({"kind": "stanza" | "gap"}, _) | ({"reflection": True}, "stream"):

@@ -105,10 +105,11 @@ _UNIT = re.compile(
 """Matches a word of a text as `_folded` returns it, of which names consist."""
 
 MAX_UNITS = 40
-"""A name is recognised in at most so many words: most are spelt out letter by letter in fewer."""
+"""Most words that are compared with a name: nearly all names have fewer letters, and so fit even
+where they are spelt out."""
 
 HEAD = 4
-"""Texts are searched for the first letters of names, so many of them, before they are compared."""
+"""Letters at the beginning of a name, by which most words are ruled out without comparing them."""
 
 _MARKS = "\ue000\ue001"
 """Characters for private use. A name that was replaced becomes a number between these two."""
@@ -137,8 +138,8 @@ class Pseudonyms:
         self._count = Counter[str]()
         self._rooms: set[str] = set()
         self._known: dict[str, tuple[Callable[[], str], bool]] = {}
-        """How each name is replaced, and whether it is an address: by the name as it is spelt, and
-        by its letters alone."""
+        """What replaces each name, and whether the name is an address. The keys are the name as it
+        is spelt, and its letters alone."""
         self._learned = set[str]()
         self._heads = set[str]()
         """The first letters of all names: one, two, and so on up to `HEAD`."""
@@ -204,8 +205,8 @@ class Pseudonyms:
     def text(self, text: str, *, ours: bool = False) -> str:
         """Return a text in which names are replaced, and other quoted words by their length.
 
-        A sentence of `ours` always quotes nicknames and names of accounts. So a word that equals
-        one stays if it is not quoted.
+        A sentence of `ours` always quotes nicknames and names of accounts. So a word that is not
+        quoted stays, even if it equals such a name.
         """
         if not self.on:
             return text
@@ -375,7 +376,7 @@ class Pseudonyms:
 
 @cache
 def _letters(character: str) -> str:
-    """Return what tells a letter from others: no case, width, mark; nothing if it is not drawn."""
+    """Return a letter without case, width and marks; an empty text if it is not drawn."""
     decomposed = normalize("NFKD", normalize("NFKD", character).casefold())
     return "".join(
         it
@@ -404,7 +405,7 @@ def _units(folded: str) -> Iterator[re.Match[str]]:
 
 
 def _key(name: str) -> str:
-    """Return a name without what may differ in its spellings: signs, blanks, case and the like."""
+    """Return what all spellings of a name have in common: its letters, without signs and case."""
     return "".join(unit[0] for unit in _units(_folded(name)[0]))
 
 

@@ -19,13 +19,13 @@ STANZA_SECONDS = 1.0
 while in a flood."""
 
 ID_SECONDS = 60.0
-"""Most seconds between them if the stanza has the event's id: a refusal may come late."""
+"""Most seconds between a stanza and its event with the same id: a refusal may come late."""
 
 ATTENDING = frozenset({"join", "leave", "nick", "role", "connection"})
 """The kinds of events that tell who was in a room."""
 
 MAX_LOOKED_BACK = 20_000
-"""Most events that are read from before the page begins, to know who was there."""
+"""Most events from before the beginning of the page that are read to know who was there."""
 
 
 class StanzasBehind:
@@ -122,14 +122,14 @@ class RecordedPage:
                 each.end = max(each.end, at)
 
     def timeline(self, made_at: float) -> Timeline:
-        """Return what the page shows, the rooms first; once, since it gives up what it kept."""
+        """Return what the page shows, the rooms first. Call it once: it gives up what it kept."""
         self._stanzas = StanzasBehind()
         courses = [course for course in self._courses.values() if course.begin is not None]
         courses.sort(key=lambda course: course.kind, reverse=True)
         return self._chronicle.timeline("log", courses, made_at)
 
     def _learn(self, row: Recorded) -> str:
-        """Learn the names of the observer; return them as text if the event is not shared."""
+        """Learn the observer's names; return the observer as text, or "" for a shared event."""
         observer = row.observer
         self._chronicle.bridges.add(observer.nickname)
         names = {"jid": observer.account, "nick": observer.nickname}

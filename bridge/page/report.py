@@ -35,7 +35,7 @@ def check(path: Path, sources: Iterable[str | Path] = ()) -> None:
     for source in sources:
         with suppress(OSError, ValueError):  # either file may be missing
             if path.samefile(source):
-                raise UnusableReportError(f"{str(path)!r} is what is read; name another file")
+                raise UnusableReportError(f"{str(path)!r} is read for a report; name another file")
     try:
         mode = path.lstat().st_mode
     except FileNotFoundError:

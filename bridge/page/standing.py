@@ -27,7 +27,7 @@ UNPROVEN = frozenset({"unanswered", "silent"})
 """The names of troubles that may have a good reason."""
 
 MAX_PROGRAMS = 20
-"""Most programs that are looked at: those with the most questions that nobody answered."""
+"""Most programs that are looked at; programs with more unanswered questions come first."""
 
 
 class Trouble(NamedTuple):

@@ -21,7 +21,7 @@ Zone: TypeAlias = Literal["utc", "unknown", "none"]
 
 @dataclass(frozen=True, slots=True)
 class Presence:
-    """A time in which an occupant was in the room with the same role and affiliation."""
+    """A time during which an occupant was in the room with the same role and affiliation."""
 
     from_: int
     to: int | None = None
@@ -31,7 +31,7 @@ class Presence:
     before: bool = False
     """Whether the occupant was there before the records begin."""
     left: str = ""
-    """Why the occupant left at the end of this time. If somebody put it out, also who."""
+    """Why the occupant left at the end of this time, and who put it out, if the room says so."""
 
 
 @dataclass(frozen=True, slots=True)

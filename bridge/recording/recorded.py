@@ -37,7 +37,7 @@ CHUNK = 100
 WALK_SECONDS = 10.0
 """Time for one page: clients give up on a call after a minute."""
 
-NOBODY = "nobody recorded this room"
+UNRECORDED = "nobody recorded this room"
 """The `reason` of a gap in which no bridge was in the room."""
 
 UNSURE_SECONDS = 0.2
@@ -131,7 +131,7 @@ class Reader:
                 try:
                     database = database or PostgresqlDatabase(place.url, writable=False)
                     answer = work(Reading(database, file, extent))
-                except BaseException as error:  # unfit even after a cancelled query
+                except BaseException as error:  # after any error, the connection is not kept
                     if database is not None:
                         database.close()
                     if not isinstance(error, AwayStoreError):
@@ -317,7 +317,7 @@ def _with_gaps(database: Reading, domain: str, rows: list[Recorded]) -> list[Rec
                 case True:
                     return None
                 case (float(start), float(end)):
-                    kept.append(replace(row, event=gap(start, end, reason=NOBODY)))
+                    kept.append(replace(row, event=gap(start, end, reason=UNRECORDED)))
         else:
             kept.append(row)
     return kept

@@ -32,7 +32,7 @@ ABOUT_US = 110
 def store_path(
     configuration: Configuration, environ: Mapping[str, str], *, making: bool = False
 ) -> Place | None:
-    """Return where the store is; None if there is none, or none may be opened.
+    """Return where the store is; None if there is none, or if it must not be opened.
 
     Without `BRIDGE_STORE` the default path is used if a store exists there, or if `making` allows
     to make one. A sandbox does not use the default path: the store there has records of real rooms.

@@ -29,13 +29,16 @@ def folder_of(environ: Mapping[str, str], home: Path) -> Path:
 
 
 def file_of(folder: Path, account: str, number: int = 1) -> Path:
-    """Return the file of an account, or of a component's domain; of a second tap the number 2."""
+    """Return the file of an account, or of a component's domain.
+
+    If several taps of one account run at once, the second writes the file with the `number` 2.
+    """
     name = _NO_NAME.sub("_", lower_bare(account))[:200].lstrip(".") or "unknown"
     return folder / f"{name}{f'-{number}' if number > 1 else ''}{SUFFIX}"
 
 
 def is_written(path: Path) -> bool:
-    """Whether a `tap` that runs writes this file: it holds the lock beside it."""
+    """Whether a running `tap` writes this file: then it holds the lock file beside it."""
     try:
         with path.with_suffix(".lock").open("rb") as lock:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -49,8 +52,8 @@ def is_written(path: Path) -> bool:
 def files_about(folder: Path, room: str, nickname: str) -> Iterator[Path]:
     """Yield the files in which an occupant of a room may have spoken or been named, newest first.
 
-    A look for the name is a hundred times faster than reading the stanzas. A nickname that may be
-    escaped in a file is not looked for. This is for a thread.
+    To search for the name is a hundred times faster than to read the stanzas. A nickname that may
+    be escaped in a file is left out of the search. Call this in a thread: it blocks.
     """
     name = nickname if nickname.isascii() and nickname.isalnum() else ""
     wanted = json.dumps(f"{lower_bare(room)}/{name.lower()}")[1:-1].encode()

@@ -114,7 +114,7 @@ class Actor:
                 raise self._not_in_room()
         ours = stanzas.occupant_jid(self._membership.jid, self.nickname)
         if self._membership.occupant != ours:
-            raise self._error(f"did not get into {self.room}: somebody there has this nickname.")
+            raise self._error(f"did not get into {self.room}: another occupant has this nickname.")
 
     async def leave(self) -> None:
         """Leave the room and hang up."""
@@ -157,7 +157,7 @@ class Actor:
             )
 
     async def expect_join(self, nickname: str, *, within: float = 5.0) -> OccupantJoined:
-        """Wait until somebody of this nickname enters; occupants who were there before count too.
+        """Wait until an occupant with this nickname enters; occupants who are there already count.
 
         Raises `ExpectationError` if none enters `within` so many seconds.
         """
@@ -165,7 +165,7 @@ class Actor:
         return await self._expect(wanted, nickname, within)
 
     async def expect_leave(self, nickname: str, *, within: float = 5.0) -> OccupantLeft:
-        """Wait until somebody of this nickname leaves the room, or is put out of it.
+        """Wait until an occupant with this nickname leaves the room, or is put out of it.
 
         Raises `ExpectationError` if none leaves `within` so many seconds.
         """
@@ -240,7 +240,7 @@ class Actor:
         await self._request(query, what)
 
     async def sees(self, nickname: str) -> bool:
-        """Return True as soon as somebody of this nickname is in the room.
+        """Return True as soon as an occupant with this nickname is in the room.
 
         Returns False after `SEEN_SECONDS`, or when the actor is out of the room.
         """

@@ -56,7 +56,7 @@ class ScenarioFile(pytest.File):
 
     def play(self, xmpp_server: FixtureServer) -> None:
         """Play the scenario; fail with the line of the step that went wrong."""
-        self.taken, self.output = 0, ""  # how many steps were begun; what the bot wrote
+        self.taken, self.output = 0, ""  # the number of steps begun, and what the bot wrote
         try:
             # A loop that is set for this thread stays set: it may be another plugin's.
             with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:

@@ -23,4 +23,4 @@ class ActorError(XmppTestError):
 
 
 class ExpectationError(ActorError, AssertionError):
-    """An event that an actor expected did not come, or an unwanted one came."""
+    """An event that an actor expected did not come, or an unwanted event came."""

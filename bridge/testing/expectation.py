@@ -9,9 +9,9 @@ from bridge.xmpp.model.events import Event, MessageReceived, OccupantJoined, Occ
 from bridge.xmpp.model.filter import EventFilter, Pattern
 from bridge.xmpp.model.journal import Record
 
-OTHER_TEXT, OTHER_SENDER = "another text", "from somebody else"
+OTHER_TEXT, OTHER_SENDER = "another text", "from another sender"
 FAR = frozenset({OTHER_TEXT, OTHER_SENDER})
-"""Shortcomings that weigh more. Events that are only late or private are named before."""
+"""Shortcomings that weigh more: events that are only late or private are named first."""
 
 OWN, BEFORE_COMING = "said by the actor itself", "said before the actor came"
 BEFORE_LOOKING = "before the actor's last expectation"
@@ -29,7 +29,7 @@ class Conditions(TypedDict, total=False):
     pattern: str
     """A regular expression (RE2) that is found in the text."""
     from_: str
-    """A nickname, an occupant JID or a real JID. Without it, anybody except the actor itself."""
+    """A nickname, an occupant JID or a real JID. Without it, any sender but the actor itself."""
     private: bool
     """Whether the message is for the actor alone (XEP-0045, section 7.5)."""
 

@@ -34,7 +34,8 @@ WITHIN_SECONDS = 5
 """The least time in which an answer is expected; a test may run on a slower machine."""
 
 MIN_SLOW = 3
-"""So many slow answers, and nothing else, show a program: a person may answer in time, too."""
+"""An occupant whose answers are all slow is a program only if it gave so many, and said nothing
+else: a person may answer in time, too."""
 
 VERBS: Verbs = {"say": Actor.say, "expect": Actor.expect}
 """The verbs of the steps that are made here."""
@@ -72,7 +73,7 @@ class RoomEvent(NamedTuple):
 
     @property
     def body(self) -> str:
-        """What was said to everybody; empty for anything else."""
+        """What was said to the whole room; empty for anything else."""
         is_said = self.event["kind"] == "message" and self.event.get("type") == "groupchat"
         return str(self.event.get("body") or "") if is_said else ""
 
@@ -153,13 +154,13 @@ class _Story:
             return [said]
         for program in self.programs:
             if program in ask.to:
-                remark = f"No answer came; {quoted(program)} answered such messages otherwise."
+                remark = f"No answer came; at other times {quoted(program)} answered such messages."
                 arguments = {"from_": program, "within": WITHIN_SECONDS}
                 return [said, remark, ScenarioStep("expect", arguments, each.sender)]
-        return [said, "No answer came, nor to such a message at another time."]
+        return [said, "No answer came; such messages got none at other times either."]
 
     def _with_parts(self, answers: Mapping[int, Ask]) -> dict[int, Ask]:
-        """Return the question for each answer, and for what its sender says next as part of it."""
+        """Return the question for each answer, and for each message that continues an answer."""
         asked_by, last = dict[int, Ask](), -1
         for number, each in enumerate(self._happened):
             if each.body:

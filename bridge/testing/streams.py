@@ -12,7 +12,7 @@ from bridge.sandbox.stream import Stream
 from bridge.text import iso, one_line
 from bridge.wire.names import lower_bare
 
-NOBODY = "a client that did not log in"
+NAMELESS = "a client that did not log in"
 
 
 class BotStreams:
@@ -58,5 +58,5 @@ class BotStreams:
             for finding in findings:
                 lines += [f"{finding.severity} {finding.sentence}", f"  {finding.advice}"]
             text = "\n".join(one_line(line) for line in lines)
-            sections.append((f"XMPP: the stream of {one_line(account) or NOBODY}", text))
+            sections.append((f"XMPP: the stream of {one_line(account) or NAMELESS}", text))
         return sections

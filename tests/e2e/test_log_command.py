@@ -186,7 +186,7 @@ def test_stanzas_are_those_of_the_account(shelf: Shelf, tmp_path: Path) -> None:
         (("--follow", "--until", "now"), 2, "--follow cannot be combined with --until"),
         (("--report", "p.html", "--json"), 2, "--report cannot be combined with --follow, --json"),
         (("--report", "p.html", "--kind", "gap"), 1, "nothing recorded matches"),
-        (("--report", ".local/state/xmpp-bridge/rooms.db"), 2, "rooms.db' is what is read"),
+        (("--report", ".local/state/xmpp-bridge/rooms.db"), 2, "rooms.db' is read for a report"),
         (("--since", "soon"), 2, "is no time"),
         (("--stanzas", "--from", "W"), 2, "--stanzas cannot be combined with filters"),
     ],

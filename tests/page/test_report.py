@@ -48,7 +48,7 @@ def test_what_a_report_is_made_from_is_no_place_for_it_under_any_name(tmp_path: 
     source, same = tmp_path / "bot.log", tmp_path / "same.log"
     source.write_text("mine")
     same.hardlink_to(source)
-    with pytest.raises(UnusableReportError, match="what is read"):
+    with pytest.raises(UnusableReportError, match="is read for a report"):
         check(same, ["-", "a\0b", tmp_path / "none", source])
     check(same, [tmp_path / "none"])
 

@@ -57,7 +57,7 @@ def test_an_actor_that_cannot_get_in_says_why(
     server: FixtureServer, alice: ActorProxy, xmpp_server: XmppServer
 ) -> None:
     other = xmpp_server.witness  # sessions of one account may share a nickname
-    with pytest.raises(ActorError, match=r"^Alice did not get into .*: somebody there has this"):
+    with pytest.raises(ActorError, match=r"^Alice did not get into .*: another occupant has"):
         server.actor_sync("Alice", account=other.username, password=other.password)
     with pytest.raises(ActorError, match=r"^Carol is not in room@nowhere\.invalid\. .*"):
         server.actor_sync("Carol", room="room@nowhere.invalid")

@@ -21,7 +21,7 @@ DUE = 10.0
         (replace(PONG, type="chat"), "in private"),
         (replace(PONG, body="ping"), "another text"),
         (replace(PONG, body="", payload=("composing",)), "without a text"),
-        (replace(PONG, sender="Bob", from_=f"{ROOM}/Bob"), "from somebody else"),
+        (replace(PONG, sender="Bob", from_=f"{ROOM}/Bob"), "from another sender"),
         (replace(PONG, source=Source.HISTORY), "said before the actor came"),
         (replace(PONG, source=Source.ARCHIVE), "said before the actor came"),
     ],
@@ -94,7 +94,7 @@ def test_the_nearest_misses_come_first() -> None:
         "in private: <Robot> (private) Pong!",
         "said by the actor itself: <Bob> (our own) Pong!",
         "1.2 s too late: <Robot> Pong!",
-        "from somebody else: <Bob> Pong!",
+        "from another sender: <Bob> Pong!",
         "another text: <Robot> ping",
-        "another text, from somebody else: <Bob> hello",
+        "another text, from another sender: <Bob> hello",
     ]

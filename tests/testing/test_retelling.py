@@ -111,7 +111,7 @@ def test_an_answer_is_of_the_question_to_which_it_replies_as_on_a_page() -> None
 def test_without_a_program_that_answers_such_questions_a_comment_says_so() -> None:
     text = _told(_said(1, "Alice", "!ping"), _said(50, "Bob", "is it broken?"))
     assert _steps(text) == [_say("Alice", "!ping"), _say("Bob", "is it broken?")]
-    assert text.count("\n# No answer came, nor to such a message") == 1
+    assert text.count("\n# No answer came; such messages got none") == 1
 
 
 def test_visits_old_history_and_a_bots_leaving_are_no_steps() -> None:
