@@ -156,7 +156,8 @@ class Setup:
         certificate_before = (anchor.read() or "") if trusts else ""
         after = with_variables(self._before, {name: self._values.get(name, "") for name in ASKED})
         if self._before and after != self._before:
-            say(f"This changes {', '.join(changed(self._before, after, ASKED))} in {path}.")
+            values = changed(self._before, after, ASKED) or ["no value"]
+            say(f"This changes {', '.join(values)} in {path}.")
             if not agrees("Write it?", default=True):
                 return False
         self._after = after

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from bridge.sandbox.server import LOBBY
 from tests.e2e.bridge_process import NOWHERE
 from tests.e2e.checking import SGR, XTERM, on_screen
 from tests.e2e.watching import Watching, run
@@ -36,6 +37,23 @@ async def test_the_exit_code_says_whether_a_cause_was_found(case: str, tmp_path:
     code, out, err = await run(tmp_path, changed, "diagnose", "--sandbox", *arguments)
     assert (code, told in out + err) == (expected, True), out + err
     assert ("\nLooked at what happened since 2" in out) is ("xmpp-bridge: " not in err)
+
+
+@pytest.mark.parametrize("how", ["option", "setting"])
+async def test_the_bots_own_log_gives_the_cause(how: str, tmp_path: Path) -> None:
+    log = tmp_path / "bot.log"
+    log.write_text(
+        f"SEND: <presence to='{LOBBY}/Echo'><x xmlns='http://jabber.org/protocol/muc'/></presence>\n"
+        f"RECV: <presence from='{LOBBY}/Echo'><x xmlns='http://jabber.org/protocol/muc#user'>"
+        "<item affiliation='member' role='participant'/><status code='110'/></x></presence>\n"
+        "RECV: <stream:error><conflict xmlns='urn:ietf:params:xml:ns:xmpp-streams'/>"
+        "</stream:error>\n"
+    )
+    option = ("--log", str(log)) if how == "option" else ()
+    setting = {"BRIDGE_BOT_LOGS": f"Echo={log}"} if how == "setting" else {}
+    code, out, err = await run(tmp_path, setting, "diagnose", "--sandbox", "Echo", *option)
+    assert code == 1, out + err
+    assert "Another session took over this one" in out.partition("\n")[0]
 
 
 @pytest.mark.parametrize("arguments", [(), ("Robot",)])

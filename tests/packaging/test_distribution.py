@@ -90,7 +90,8 @@ def test_the_wheel_tells_what_an_index_shows(built: Built) -> None:
     assert (told["Name"], told["Version"]) == ("xmpp-debug-bridge", bridge.__version__)
     assert told["License-Expression"] == "MIT"
     assert told["Requires-Python"] == ">=3.11"
-    assert "Typing :: Typed" in told.get_all("Classifier", [])
+    assert {"Typing :: Typed", "Framework :: Pytest"} <= {*told.get_all("Classifier", [])}
+    assert {"xmpp", "jabber", "mcp", "muc", "chatbot"} <= {*told["Keywords"].split(",")}
     assert "mcp-name: " in str(told.get_payload())
 
 

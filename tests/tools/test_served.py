@@ -12,6 +12,7 @@ from bridge.mcp.toolset import Toolset, tool
 from bridge.service import INSTRUCTIONS, MODULES
 from bridge.tools.served import naming_only_served, serving, without
 from tests.e2e.bridge_process import COMMAND, NOWHERE, TOOLS, run_in
+from tests.e2e.test_toolsets import SAMPLES
 
 OWN = Toolset.of_modules("bridge", *MODULES)
 
@@ -103,6 +104,17 @@ def test_what_is_said_at_the_start_names_only_tools_that_are_served() -> None:
     assert len(INSTRUCTIONS.encode()) <= 2_048
     assert set(re.findall(r"xmpp[A-Z]\w+", INSTRUCTIONS)) == set(TOOLS) - {"echo"}
     assert "xmppSend" not in without(INSTRUCTIONS, ["xmppSend"])
+
+
+def test_sets_of_tools_are_served_whatever_the_setting_names(tmp_path: Path) -> None:
+    ran = run_in(
+        tmp_path,
+        COMMAND,
+        said=json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}) + "\n",
+        **(NOWHERE | {"BRIDGE_TOOLS": "xmppStatus", "BRIDGE_TOOLSETS": "samples"}),
+    )
+    listed = json.loads(ran.stdout)["result"]["tools"]
+    assert [each["name"] for each in listed] == ["xmppStatus", *SAMPLES]
 
 
 def test_the_program_serves_what_the_setting_names_and_says_why_the_rest_is_missing(
