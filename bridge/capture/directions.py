@@ -114,9 +114,11 @@ def shape_of(head: str) -> tuple[str, str]:
     return shape, session
 
 
-def ends_with_word(text: str) -> bool:
-    """Whether a line without XML, or the members of an object, end with a word for a direction."""
+def has_word(text: str) -> bool:
+    """Whether a line without XML, or the members of an object, may name the direction."""
     words = _words_in(shape_of(_REMARK.sub("", text))[0])
+    if any(each.is_strong for each in words):
+        return True
     return bool(words) and not any(map(str.isalnum, words[-1].key.partition("\0")[2]))
 
 
@@ -313,6 +315,8 @@ class Directions:
 
     def _of_shape(self, shape: Shape) -> bool | None:
         shape.word = self._word(shape)
+        if shape.word is not None and "\n" in shape.text.lstrip() and len(shape.hints) > 1:
+            return None  # the line before has the word, and not for this entry
         if shape.word is not None:
             return shape.word.says_sent != self._reverses(shape.word.family)
         # Two shapes without a word that we know: each has one side's stanzas only.

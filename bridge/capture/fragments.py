@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 from xml.etree.ElementTree import Element
 
-from bridge.capture.directions import MAX_SHAPES, ends_with_word, shape_of
+from bridge.capture.directions import MAX_SHAPES, has_word, shape_of
 from bridge.capture.elements import (
     BOSH_BODY,
     MAX_ENTRY_CHARACTERS,
@@ -473,7 +473,7 @@ def _start_in(text: str) -> int | None:
 
 def _with_word(before: str, head: str) -> str:
     """Return the text before an entry, with the line before if that has the word for it."""
-    if before and _begins(before, head) and ends_with_word(before):
+    if before and _begins(before, head) and has_word(before):
         return f"{before}\n{head}"
     return head
 
@@ -485,7 +485,7 @@ def _begins(previous: str, head: str) -> bool:
     if head.rstrip()[-_LAST:] not in previous:  # most heads have a word of their own
         return False
     shape, _ = shape_of(head.strip())
-    return shape_of(previous.strip())[0].startswith(shape) and not ends_with_word(head)
+    return shape_of(previous.strip())[0].startswith(shape) and not has_word(head)
 
 
 def _is_whole(elements: list[Element], rest: str) -> bool:

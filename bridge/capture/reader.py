@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Any
 from xml.etree.ElementTree import Element
 
-from bridge.capture.directions import MAX_SHAPES, Directions, ends_with_word
+from bridge.capture.directions import MAX_SHAPES, Directions, has_word
 from bridge.capture.elements import elements_of
 from bridge.capture.failures import Failure, Failures
 from bridge.capture.formats import ROWS
@@ -331,7 +331,7 @@ class LogReader:
         self._is_of_objects = True
         others = [f"{key}={text}" for key, text in texts.items() if key != name]
         short = [each for each in others if len(each) < _SHORT and "<" not in each]
-        context = " ".join(sorted(short, key=ends_with_word))
+        context = " ".join(sorted(short, key=has_word))
         at = next((str(value[key]) for key in _TIMES if key in value), "")
         for number, text in enumerate(texts[name].rstrip("\r\n").split("\n")):
             yield from self._fragments.feed(Line(text, self.lines, at, context, number > 0))
