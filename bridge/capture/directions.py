@@ -10,6 +10,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from functools import lru_cache
+from itertools import chain
 from typing import NamedTuple
 from xml.etree.ElementTree import Element
 
@@ -315,8 +316,8 @@ class Directions:
 
     def _of_shape(self, shape: Shape) -> bool | None:
         shape.word = self._word(shape)
-        if shape.word is not None and "\n" in shape.text.lstrip() and len(shape.hints) > 1:
-            return None  # the line before has the word, and not for this entry
+        if "\n" in shape.text.lstrip() and len({*chain(*shape.evidence)}) > 1:
+            return None  # the word in the line before, or behind, is about something else
         if shape.word is not None:
             return shape.word.says_sent != self._reverses(shape.word.family)
         # Two shapes without a word that we know: each has one side's stanzas only.

@@ -69,6 +69,8 @@ _END = re.compile(r"</(?:message|presence|iq|stream:features|stream:error)>\W*$"
 _ROOT = re.compile(r"<((?:message|presence|iq|body)\b|stream:(?:features|error))")
 _TORN = re.compile(r"""['"]\s*/?>\s*$""")
 """The end of a tag whose beginning is lost."""
+_PAGE = re.compile(r"</(?:stream:stream|pre|code|div|table|t[dr]|ul|li|(?:body>\s*</)?html)>")
+"""The end of a stream, and the ends of what a web page has around a log."""
 _REPR = re.compile(r"=None\b|=<| object at 0x|<class '")
 """Python's repr of an object."""
 _OF_XMPP = re.compile(
@@ -78,6 +80,9 @@ _BINARIES = ("b'", 'b"', '<<"')
 _BINARY_END = re.compile(r'"(?:/utf8)?>>[^"]*$')
 _BROKEN_BINARY = re.compile(r'"[^\S\n]*\n\s*"')
 _ESCAPED_QUOTE = re.compile(r"""[^>=]*=\\+(["'])""")
+_DOUBLED = re.compile(r'=""[^"\s/>]')
+"""A value of an attribute in a field of CSV (RFC 4180), which doubles quotes."""
+_FIELD = re.compile(r'(?:[^"]|"")*')
 _ERLANG, _QUOTES, _LINE = '<<"', "'\"", "\n"
 _CONTAINER = re.compile(
     r"""^(?:\S+\ +\|\ (?=\s*<|\s*[A-Z]{2,3}\s*$)                     # docker compose
@@ -292,7 +297,7 @@ class Fragments:
         is_piece = bool(_END.search(text) or _OF_XMPP.search(text))
         # Servers log much else that looks like XML.
         if not is_piece and not self._is_of_server and not _REPR.search(text):
-            text = text.replace("</stream:stream>", "")
+            text = _PAGE.sub("", text)
             is_torn = _TORN.search(TAG.sub("", text)) is not None
             is_piece = is_torn or any(depth < 0 for depth, _ in depths(text))
         return [self.hole(line)] if is_piece else []
@@ -306,14 +311,7 @@ class Fragments:
                 for quote in quotes:
                     self._marks.setdefault(f"{mark[:-1]}{quote}", set()).add(entry.shape)
             return self._of_data(entry, xml, mark)
-        is_escaped = False
-        while (escape := _ESCAPED_QUOTE.match(xml)) is not None:
-            xml = unescaped(_up_to(escape[1], xml))
-            is_escaped = True
-        if not is_escaped and head[-1:] in {"'", '"'} and "\\" in xml:
-            inner = _up_to(head[-1], xml)
-            if xml[len(inner) :].rstrip(" \t)]},;") == head[-1]:
-                xml, is_escaped = unescaped(inner), True
+        xml, behind = _unquoted(head, xml)
         root = _ROOT.match(xml)
         last_tag = f"</{root[1]}" if root else ""
         is_begun = root is not None and last_tag not in xml and "/>" not in xml
@@ -321,8 +319,11 @@ class Fragments:
         if _is_whole(elements, rest):
             if any(len(each) for each in elements):
                 self._whole.add(entry.shape, None)
+            tail = rest if behind is None else behind
+            if tail and not has_word(head) and has_word(tail):
+                entry = entry._replace(shape=f"{entry.shape}\n{shape_of(tail)[0]}")
             return self._fragments(entry, elements, xml[: len(xml) - len(rest)])
-        if is_escaped:
+        if behind is not None:
             return [entry.fragment([*elements, Element(HOLE)], xml)]
         prints_tags = self._tags.get(entry.shape, 0) >= MAX_TAGS
         if not prints_tags or entry.shape in self._whole or not _is_tag(xml):
@@ -505,6 +506,25 @@ def _between(text: str) -> str:
     """Return what belongs between a line that ends within a tag and the next line."""
     is_closed = text[-1:] in {"'", '"'} and text[-2:-1] != "="
     return _LINE if is_closed else ""
+
+
+def _unquoted(head: str, xml: str) -> tuple[str, str | None]:
+    """Return what the text behind `head` means if it is quoted, and what stands behind its end.
+
+    That is None if the text is not quoted.
+    """
+    if head[-1:] == '"' and _DOUBLED.search(xml) and (field := _FIELD.match(xml)):
+        return field[0].replace('""', '"'), xml[field.end() :]
+    behind = None
+    while (escape := _ESCAPED_QUOTE.match(xml)) is not None:
+        inner = _up_to(escape[1], xml)
+        behind = xml[len(inner) :] if behind is None else behind
+        xml = unescaped(inner)
+    if behind is None and head[-1:] in {"'", '"'} and "\\" in xml:
+        inner = _up_to(head[-1], xml)
+        if xml[len(inner) :].rstrip(" \t)]},;") == head[-1]:
+            return unescaped(inner), ""
+    return xml, behind
 
 
 def _up_to(quote: str, text: str) -> str:

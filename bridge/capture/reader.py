@@ -64,11 +64,15 @@ _TELLING = ("<", *_MARKS)
 """What stands in a text that looks like XMPP."""
 _COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _BYTE_ORDER_MARK = "\ufeff"
+_OBJECT = "{[ \t"
+"""What a line with the beginning of a JSON object begins with."""
+_AROUND_OBJECT = " \t,[]"
+"""What stands around an object of an array."""
 _MESSAGES = ("log", "MESSAGE", "message", "msg", "event")
 """The members of JSON objects that hold lines of output. Docker's json-file, `journalctl -o json`
 and some loggers write such objects."""
-_TIMES = ("time", "timestamp", "@timestamp", "ts", "asctime")
-"""The members with the time."""
+_TIME = re.compile(r"[@_]*(?:time|.*timestamp|t|ts|asctime|date|datetime)", re.IGNORECASE)
+"""The name of a member with the time."""
 _SHORT = 40
 """The longest text of a member that may name the direction."""
 _OURS = "{}"
@@ -107,9 +111,11 @@ class LogReader:
         self._failures = Failures()
         self._is_of_objects = False
         """Whether each line of the log is a JSON object with lines of the program's output."""
-        self._object: list[str] = []
+        self._object: list[Line] = []
         """The lines of a JSON object that goes on in the next line."""
         self._object_length = 0
+        self._edge = ""
+        """What the object's first and last lines are indented by."""
 
     @property
     def has_undirected(self) -> bool:
@@ -138,7 +144,8 @@ class LogReader:
             self.begin += f"{line[:MAX_BEGIN]}\n"
         was_open = self._fragments.is_open
         # Within a stanza, a line of JSON is part of a message.
-        may_be_object = line.startswith("{") and (not was_open or self._is_of_objects)
+        may_be_object = line[:1] in _OBJECT and line.lstrip(_AROUND_OBJECT)[:1] == "{"
+        may_be_object = may_be_object and (not was_open or self._is_of_objects)
         if may_be_object or self._object:
             return self._taken(self._read_json(line))
         fragments = self._fragments.feed(Line(line, self.lines))
@@ -151,12 +158,9 @@ class LogReader:
 
     def end(self) -> list[Stanza]:
         """Return the stanzas that the end of the log finishes or cuts off."""
-        fragments = self._fragments.end()
+        fragments = [*self._read_lines(), *self._fragments.end()]
         if failure := self._failures.end():
             fragments.append(self._failed(failure))
-        if self._object:
-            fragments.append(self._hole())
-            self._object.clear()
         return [*self._taken(fragments), *self._decide()]
 
     def _failed(self, failure: Failure) -> Fragment:
@@ -288,26 +292,33 @@ class LogReader:
             yield Stanza(bool(way), element, fragment.place, fragment.seconds, session)
 
     def _read_json(self, line: str) -> Iterator[Fragment]:
-        """Read a line that is a JSON object, or belongs to one."""
-        self._object.append(line)
+        """Read a line that is a JSON object, or belongs to an object over several lines."""
+        text = line.strip(_AROUND_OBJECT)
+        if text == "{":  # of objects within each other, the innermost is an entry
+            yield from self._read_lines()
+            self._edge = line[: -len(line.lstrip())]
+        self._object.append(Line(text if text in "{}" else line, self.lines))
         self._object_length += len(line)
+        is_begun = self._object[0].text == "{"
+        is_over = text == "}" and line.startswith(f"{self._edge}}}")
+        if is_begun and not is_over and self._object_length <= MAX_OBJECT_CHARACTERS:
+            return
         value = None
-        if len(self._object) == 1 or line == "}":
-            with suppress(ValueError, RecursionError):
-                value = json.loads("\n".join(self._object), object_pairs_hook=_members)
-        # A brace at the left edge ends the object. Another object would be parsed from its
-        # beginning.
-        is_begun = self._object[0] == "{" and value is None
-        if is_begun and line != "}" and self._object_length <= MAX_OBJECT_CHARACTERS:
-            return
-        self._object.clear()
-        self._object_length = 0
+        lines = [each.text for each in self._object] if is_begun else [text]
+        with suppress(ValueError, RecursionError):
+            value = json.loads("\n".join(lines), object_pairs_hook=_members)
         if isinstance(value, dict):
+            self._object, self._object_length = [], 0
             yield from self._read_object(value, line)
-            return
-        if not is_begun:
-            yield from self._fragments.feed(Line(line, self.lines))
-        if is_begun or '"xml"' in line:
+        else:
+            yield from self._read_lines()
+
+    def _read_lines(self) -> Iterator[Fragment]:
+        """Read the lines that looked like an object, and are none."""
+        lines, self._object, self._object_length = self._object, [], 0
+        for line in lines:
+            yield from self._fragments.feed(line)
+        if any('"xml"' in line.text for line in lines):
             yield self._hole()
 
     def _read_object(self, value: dict[str, Any], line: str) -> Iterator[Fragment]:
@@ -332,7 +343,7 @@ class LogReader:
         others = [f"{key}={text}" for key, text in texts.items() if key != name]
         short = [each for each in others if len(each) < _SHORT and "<" not in each]
         context = " ".join(sorted(short, key=has_word))
-        at = next((str(value[key]) for key in _TIMES if key in value), "")
+        at = next((str(value[key]) for key in value if _TIME.fullmatch(key)), "")
         for number, text in enumerate(texts[name].rstrip("\r\n").split("\n")):
             yield from self._fragments.feed(Line(text, self.lines, at, context, number > 0))
 

@@ -1,5 +1,6 @@
 """Every format by round trip, and logs as dirty as they come."""
 
+import html
 import json
 import time
 from collections.abc import Callable, Iterable
@@ -103,6 +104,10 @@ DIRT: dict[str, Callable[[list[str]], list[str]]] = {
     "tracebacks": lambda lines: [each for line in lines for each in (line, *TRACEBACK)],
     "repr": lambda lines: [f"{line[:6]}{line[6:]!r}" for line in lines],
     "Smack": lambda lines: [f"05:49:31 PM {line[:4]} (0):{line[5:]}" for line in lines],
+    "a web page": lambda lines: [
+        *["<html><body><pre>", *[f"<b>1</b> {html.escape(line)}<br/>" for line in lines]],
+        "</pre></body></html>",
+    ],
     "lower case": lambda lines: [f"{line[:4].lower()}{line[4:]}" for line in lines],
 }
 
@@ -330,7 +335,8 @@ def test_a_line_of_a_body_that_looks_like_json_is_part_of_the_body(line: str) ->
 
 
 def test_an_object_without_an_end_is_a_hole() -> None:
-    lines = ["{", "x" * reading.MAX_OBJECT_CHARACTERS, "SEND: <presence/>"]
+    member = '"xml": "'.ljust(reading.MAX_OBJECT_CHARACTERS, "x")
+    lines = ["{", member, "SEND: <presence/>"]
     assert shape(read(lines)) == [(False, HOLE), (True, "presence")]
 
 
@@ -359,8 +365,9 @@ def test_what_goes_on_without_an_end_is_read_in_linear_time(lines: list[str]) ->
 def test_an_object_ends_with_its_brace_or_with_the_log() -> None:
     lines = ["{", '"entries": [{"direction": "in", "xml": "<presence/>"}]', "}", "SEND: <iq/>"]
     assert shape(read(lines)) == [(False, "presence"), (True, "iq")]
-    assert shape(read(["{", "x", "}", "SEND: <iq/>"])) == [(False, "/hole"), (True, "iq")]
-    assert shape(read(["{", "x"])) == [(False, "/hole")]
+    torn = ["{", '"xml": "<']
+    assert shape(read([*torn, "}", "SEND: <iq/>"])) == [(False, "/hole"), (True, "iq")]
+    assert shape(read(torn)) == [(False, "/hole")]
 
 
 ERROR = "<error type='cancel'><conflict xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error>"

@@ -6,7 +6,7 @@ from bridge.capture.finding import Severity
 from tests.capture import typed
 from tests.capture.logs import captured, examined
 
-FORMATS = typed.FIRST | typed.SECOND
+FORMATS = typed.FIRST | typed.SECOND | typed.THIRD
 
 
 @pytest.mark.parametrize("trouble", typed.SESSIONS)

@@ -342,3 +342,65 @@ SECOND: dict[str, Callable[[bool, str, int], str]] = {
     "Swedish": _swedish,
 }
 """The second dozen, typed once the reader was written; all were read at the first try."""
+
+
+def _above(sent: bool, xml: str, n: int) -> str:
+    what = "send_stanza:88] Outgoing" if sent else "handle_info:131] Incoming"
+    return f"{_clock(n)} [debug] [bot_conn:{what} stanza:\n    {xml}"
+
+
+def _ports(sent: bool, xml: str, n: int) -> str:
+    arrows = (">>", "->") if sent else ("<<", "<-")
+    return f"127.0.0.1:44312 {arrows[0]} tcp {arrows[1]} example.org:5222\n{xml}\n"
+
+
+def _ruled(sent: bool, xml: str, n: int) -> str:
+    return f"--- {'Sent' if sent else 'Received'} at {_clock(n)} ---\n{xml}\n"
+
+
+def _template(sent: bool, xml: str, n: int) -> str:
+    way = "sent" if sent else "received"
+    return json.dumps({"@t": f"2021-05-05T{_clock(n)}Z", "@mt": f"Stanza {way}: {{X}}", "X": xml})
+
+
+def _csv(sent: bool, xml: str, n: int) -> str:
+    doubled = xml.replace("'", '""')
+    return f'"{_clock(n)}","DEBUG","{"OUT" if sent else "IN"}","{doubled}"'
+
+
+def _csv_behind(sent: bool, xml: str, n: int) -> str:
+    doubled = xml.replace("'", '""')
+    return f'"{_clock(n)}","{doubled}",{"sent" if sent else "received"}'
+
+
+def _har(sent: bool, xml: str, n: int) -> str:
+    kind = "send" if sent else "receive"
+    text = json.dumps({"type": kind, "time": 1620208800 + n, "data": xml}, indent=2)
+    return "".join(f"      {line}\n" for line in text.split("\n"))[:-1] + ","
+
+
+def _array(sent: bool, xml: str, n: int) -> str:
+    return json.dumps({"data": xml.replace("'", '"'), "at": n, "dir": "tx" if sent else "rx"}) + ","
+
+
+def _key_behind(sent: bool, xml: str, n: int) -> str:
+    return f"level=debug xml={json.dumps(xml)} direction={'outgoing' if sent else 'incoming'}"
+
+
+def _console(sent: bool, xml: str, n: int) -> str:
+    return f"{xml}   {'xmlOutput' if sent else 'xmlInput'} @ strophe-debug.js:{12 if sent else 15}"
+
+
+THIRD: dict[str, Callable[[bool, str, int], str]] = {
+    "a line above": _above,
+    "addresses and arrows above": _ports,
+    "rules above": _ruled,
+    "a template beside it": _template,
+    "CSV": _csv,
+    "CSV with the direction behind": _csv_behind,
+    "a browser's archive": _har,
+    "an array of objects": _array,
+    "a key behind": _key_behind,
+    "a browser's console with the function behind": _console,
+}
+"""What the third dozens, typed from memory, had that the reader had not."""
