@@ -403,4 +403,4 @@ THIRD: dict[str, Callable[[bool, str, int], str]] = {
     "a key behind": _key_behind,
     "a browser's console with the function behind": _console,
 }
-"""What the third dozens, typed from memory, had that the reader had not."""
+"""Formats typed from memory; the reader did not read them at the first try."""
