@@ -1,4 +1,4 @@
-"""The clock by which the bridges of one machine compare what they saw; nobody sets it."""
+"""The clock by which the bridges of one machine compare what they saw; it is never set."""
 
 import time
 from contextlib import suppress

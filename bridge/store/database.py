@@ -108,7 +108,7 @@ class Recorded:
 
 
 class Tenure(NamedTuple):
-    """The time that a run was in a room, with everything that it saw up to `until` in the store."""
+    """A run's stay in a room. Everything that the run saw there up to `until` is in the store."""
 
     id: int
     run: str
@@ -169,7 +169,7 @@ class Amount(NamedTuple):
 
 
 class Ageing(NamedTuple):
-    """What former runs left for this one about deletion for age, in seconds of running time."""
+    """What runs leave to later runs about deletion for age, in seconds of running time."""
 
     put_off: float = 0.0
     """How much longer no row may be deleted for its age, because a clock jumped."""

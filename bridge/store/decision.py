@@ -1,4 +1,4 @@
-"""Decides, from who was in a room when, what is known of the time before we came. Pure.
+"""Decides what is known of the time before we came, by the tenures of all bridges in a room. Pure.
 
 All times are seconds of one clock, which only goes forward, unless a field says otherwise.
 """
@@ -13,7 +13,7 @@ SILENCE_SECONDS = 4.0
 
 
 def writes_earlier(others: Iterable[Tenure], since: float, now: float) -> bool | None:
-    """Return whether to write who was in the room as we came, since no bridge saw them come.
+    """Return whether to write the occupants that were there as we came: no bridge saw them come.
 
     `others` are the tenures of other runs; we have been in the room since `since`. The result is
     None if it is not known yet.
@@ -32,8 +32,8 @@ def is_open(tenure: Tenure, now: float, patience: float = SILENCE_SECONDS) -> bo
 class Absence(NamedTuple):
     """A time when no bridge was in a room, in seconds since the epoch.
 
-    It is by the clock of the machine that recorded before and after it; if that was set, or these
-    are two machines, by the clock that they share.
+    If one file has the tenures before and after it, it is by the wall clock, unless that was set
+    back meanwhile. Otherwise it is by the clock that all observers share.
     """
 
     start: float
@@ -46,7 +46,7 @@ def absence(
     """Return the time without a bridge that ended when `entered` began; None if there was none.
 
     `tenures` are all of the room, from all files at hand. The result is True if it is not known
-    yet, since another bridge may be in the room and has not said so for some seconds.
+    yet: another bridge may still be in the room, although its last word is some seconds old.
     """
     begun = (entered.since, entered.file, entered.id)
     before = [tenure for tenure in tenures if (tenure.since, tenure.file, tenure.id) < begun]

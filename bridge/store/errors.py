@@ -53,4 +53,4 @@ class RefusedStoreError(AwayStoreError):
 
 
 class UnsureStoreError(AwayStoreError):
-    """The database was lost before it said whether it kept the transaction."""
+    """The connection broke before COMMIT was answered."""

@@ -41,7 +41,7 @@ SQLite's own locks would go with it."""
 PASSING = frozenset(
     {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM}
 )
-"""Errors of the system that may pass; after any other, a person has to act."""
+"""Errors of the system that may pass by themselves. After any other, a person has to act."""
 
 
 def default_path(environ: Mapping[str, str], home: Path) -> Path:
@@ -73,9 +73,10 @@ class Location:
             raise unusable(path, error) from error
 
     def made_safe(self) -> dict[str, str]:
-        """Let only the owner use the store's files; return warnings of what others could use.
+        """Let only the owner use the store's files; return warnings about files.
 
-        Raises `StoreError` if others can still use one of them.
+        A warning says that others could use a file, or that a broken store lies aside. Raises
+        `StoreError` if others can still use a file.
         """
         warnings = dict[str, str]()
         for suffix in (*BESIDE, LOCK):
@@ -88,13 +89,13 @@ class Location:
                     why = "may be used by others, and its mode cannot be changed"
                     raise NotOurStoreError(f"{str(path)!r} {why}; {REMEDY}")
                 if mode & OTHERS and suffix != LOCK:
-                    what = f"{str(path)!r}, of the mode {mode:04o} until now"
-                    warnings["exposed"] = f"Others could use the store by {what}"
+                    what = f"{str(path)!r} had the mode {mode:04o}; now it is {FILE_MODE:04o}"
+                    warnings["exposed"] = f"Other users of this machine could use the store: {what}"
         if aside := lying_aside(self.path):
             at, file = aside
             warnings["aside"] = (
-                f"A store that broke was put aside as {str(file)!r}; what it has of the time "
-                f"before {iso(at)} is in no history"
+                f"A broken store was put aside as {str(file)!r}; what it recorded before {iso(at)} "
+                "is not shown"
             )
         return warnings
 
@@ -181,7 +182,7 @@ def _is_ours(path: Path) -> bool:
     if not stat.S_ISREG(status.st_mode):
         why = "is no regular file"
     elif status.st_uid != os.geteuid():
-        why = "belongs to somebody else"
+        why = "belongs to another user"
     elif status.st_nlink > 1:
         why = "has another name too (a hard link)"
     else:

@@ -18,7 +18,7 @@ class Team:
     file: Path
     """The file of this user and machine, from which the events are shipped to the database."""
     megabytes: int | None
-    """How large that file may get; None, as long as a setting is wrong, if nothing is deleted."""
+    """How large that file may get, in MiB. None, while a setting is wrong: nothing is deleted."""
 
     def __str__(self) -> str:
         return str(self.url)

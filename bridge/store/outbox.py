@@ -19,7 +19,8 @@ BATCH = 1_000
 """How many rows one transaction ships."""
 
 CONFIRMED_SECONDS = 3_600.0
-"""A row stays so long in the file after the database has it: readers compare it with others'."""
+"""A row that the database has is deleted from the file once it is so old: until then readers
+compare it with other machines' rows."""
 
 TENURE_SECONDS = 86_400.0
 """A tenure that ended so long ago is deleted from the file; the database has it."""
@@ -40,9 +41,9 @@ class Shipment:
     """What waits in a file, as it was at one moment."""
 
     sent: Sent
-    """What the database has confirmed."""
+    """How far the database has confirmed the rows."""
     trying: Sent
-    """What a transaction tried to add whose answer may be lost."""
+    """How far the last transaction went; its answer may be lost."""
     copied: int
     """Rows up to this id may be in the database under the former name of the file."""
     shipped: list[Shipped]
@@ -67,7 +68,7 @@ class Outbox:
         self._lock = -1
 
     def locked(self) -> bool:
-        """Return whether this process ships; only one may do so at a time."""
+        """Take the lock for shipping; return whether this process has it."""
         if self._lock < 0:
             path = f"{self.file.path}-ship-{self.file.target[:8]}"
             flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -139,7 +140,7 @@ class Outbox:
         )
 
     def taken(self, since: float, row: int) -> set[int]:
-        """Return the ids that events seen since this time, up to a row, have in the database.
+        """Return the ids in the database of the file's events seen since this time, up to a row.
 
         Later rows may have been compared for a transaction that was undone.
         """
@@ -153,8 +154,9 @@ class Outbox:
     def attempt(self, reached: Sent, last: Sent, same: Mapping[int, int]) -> None:
         """Write how far a transaction goes that is about to be committed.
 
-        The database says that it has everything up to `reached`: a former attempt is over. `same`
-        has the ids in the database of the events that it leaves out, by their ids here.
+        The database says that it has everything up to `reached`, so a former attempt is over.
+        `same` has the events that the transaction leaves out: their ids in the database, by their
+        ids here.
         """
         # What the database may have must not be undone here by a loss of power.
         self.file.all("PRAGMA synchronous = FULL")
@@ -197,10 +199,10 @@ class Outbox:
             self.file.append(Observer(*row), [lost])
 
     def tidy(self, most: int) -> bool:
-        """Delete what the database has had for an hour; return whether there is more.
+        """Delete rows that the database has and that are over an hour old.
 
-        If the file takes more than `most` bytes, delete the oldest events, too, and count those
-        that were not shipped.
+        If the file takes more than `most` bytes, delete the oldest rows, too, and count the events
+        that were not shipped. Return whether any row was deleted: then there may be more.
         """
         file, now = self.file, self.file.now()
         sent, _ = self.file.marks()
@@ -210,7 +212,7 @@ class Outbox:
             gone += self._delete("traffic", sent, "id <= ? AND at < ?", sent.stanza, until)
             if not gone and file.size() > most:
                 gone = self._delete("traffic", sent, "TRUE")
-                # Gaps count what is lost, and say who came when.
+                # Gaps stay: they count what is lost, and mark when a bridge came.
                 gone = gone or self._delete("entries", sent, "kind <> 'gap'")
             file.all("DELETE FROM same WHERE row < (SELECT min(id) FROM entries)")
             file.all("DELETE FROM tenures WHERE until < ?", (now - TENURE_SECONDS,))

@@ -171,7 +171,7 @@ class PostgresqlDatabase(DatabaseConnection, SqlDatabase):
         )
 
     def attend(self, file: int, tenures: Sequence[tuple[str, str, Tenure]]) -> None:
-        """Write who of a file was in which rooms; each tenure with the room and its domain."""
+        """Write the tenures of a file, each with its room and domain."""
         for room, domain, tenure in tenures:
             self.all(
                 "INSERT INTO tenures (file, place, id, run, since, until, since_at, until_at, "
@@ -183,7 +183,7 @@ class PostgresqlDatabase(DatabaseConnection, SqlDatabase):
             )
 
     def silent(self, file: str, seconds: float) -> list[tuple[str, float]]:
-        """Return the hosts that have tenures and went silent in the last `seconds`, and when.
+        """Return the hosts that went silent in the last `seconds` with tenures not ended, and when.
 
         The file of this name is left out.
         """

@@ -43,7 +43,7 @@ MAX_MESSAGE = 300
 """We show at most so many characters of a server's error."""
 
 MAX_ID = 10**17
-"""No store reaches this id. Rows with a higher one are somebody's mischief, and are passed over."""
+"""No store reaches this id. Rows with a higher one are not a bridge's, and are passed over."""
 
 NEWEST = f"""
 SELECT greatest(CASE WHEN newest <= {MAX_ID} THEN newest ELSE 0 END,
@@ -62,7 +62,8 @@ SELECT id FROM store FOR UPDATE; {NEWEST}
 it."""
 
 REPEATED = frozenset({"40001", "40P01", "55P03", "23505"})
-"""Another bridge was faster: serialization failure, deadlock, no lock, made at the same time."""
+"""Errors that mean that another bridge was faster: serialization failure, deadlock, no lock, a
+row or table made at the same time."""
 
 REFUSED = re.compile("28...|3D...")
 """The codes of errors about passwords, roles and names of databases."""
@@ -178,7 +179,7 @@ class DatabaseConnection:
                 self.cut()
 
     def cut(self) -> None:
-        """Have a statement fail that waits for the server; another thread may call this."""
+        """Make the statement fail that waits for the server; any thread may call this."""
         self._is_cut = True
         with suppress(OSError, StoreError), translated(self.url):
             descriptor = os.dup(self._connection.fileno())

@@ -36,7 +36,7 @@ class Extent:
     base: int
     """The highest id of the database when the reading began."""
     last: int
-    """The last id of the database that the query's times leave."""
+    """The last id of the database within the query's times."""
     sent: int
     """The last row of the file that the database had then."""
     before: Shown
@@ -51,7 +51,7 @@ class Extent:
 
 
 class Reading:
-    """Reads both; one thread uses it. Without a database, it reads the file alone."""
+    """Reads a database and a file, or either alone; one thread uses it."""
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ class Reading:
         return (sent.stanza, trying.stanza) if stanzas else (sent.event, trying.event)
 
     def span(self, query: Query) -> Span:
-        """Return the range of the ids in the database, or in the file without one."""
+        """Return the range of the ids in the database; without a database, in the file."""
         span, extent = self._source.span(query), self._extent
         if extent is not None and extent.store:  # the ids are the database's, not the file's
             return span._replace(store=extent.store, evicted=0)
@@ -130,7 +130,7 @@ class Reading:
         return ahead if abs(ahead) > SHIFT_SECONDS else 0.0
 
     def tenures(self, room: str, domain: str) -> list[Tenure]:
-        """Return who was in the room when; the file knows its own tenures better."""
+        """Return the room's tenures; of the file's own, what the file says counts."""
         ahead, tenures = self._ahead(), dict[tuple[str, int], Tenure]()
         for source, shift in ((self._database, 0.0), (self._file, ahead)):
             for it in () if source is None else source.tenures(room, domain):

@@ -28,7 +28,7 @@ EXPIRED_AT_ONCE = 2_000
 """Most events that one transaction deletes: twice as many as one adds."""
 
 CROWDED = 1.05
-"""A store that is so many times as large as it may be is looked at between two pauses, too."""
+"""A store that is so many times as large as it may be is looked at without a pause."""
 
 STANZAS = 4
 """Stanzas take at most this part of the store: a quarter."""
@@ -167,10 +167,9 @@ def _delete(
 def surplus_of(holdings: Sequence[Holding], size: int, most: int) -> tuple[Holding, float] | None:
     """Return the holding that has to shrink, and by how many bytes; None if none has to.
 
-    Stanzas take a quarter of `most`, whatever else there is. Otherwise nothing is deleted unless
-    `size` is over `most`. Each room keeps an equal share of `most`, as in
-    the journal; connections and stanzas have no share. The result is the holding that exceeds its
-    share most.
+    Stanzas take at most a quarter of `most`, whatever else there is. Otherwise nothing is deleted
+    unless `size` is over `most`. Each room keeps an equal share of `most`, as in the journal;
+    connections and stanzas have no share. The result is the largest holding that exceeds its share.
     """
     stanzas = next((holding for holding in holdings if not holding.id), None)
     if stanzas is not None and stanzas.bytes > most / STANZAS:

@@ -45,7 +45,7 @@ SHIFT_SECONDS = 1.0
 exactly."""
 
 SILENT_SECONDS = 3_600.0
-"""A machine that was not heard of for so long is not spoken of any more."""
+"""A machine that was not heard of for so long is not named in warnings any more."""
 
 log = logging.getLogger(__name__)
 
@@ -53,9 +53,9 @@ log = logging.getLogger(__name__)
 def ship(outbox: Outbox, database: PostgresqlDatabase, host: str) -> bool:
     """Ship one batch; return whether more waits. Raises `StoreError`.
 
-    The file's own words count. The database's mark is believed only where it is one of the two
-    that the file knows: what was confirmed, or what was tried and got no answer. Any other mark
-    means that a copy of the file is shipped from elsewhere, or that somebody changed the mark.
+    The file's own marks count. The database's mark is believed only if it equals one of them: how
+    far rows were confirmed, or how far a transaction without an answer went. Any other mark means
+    that a copy of the file is shipped from elsewhere, or that the mark was changed.
     """
     batch = outbox.batch()
     with database.transaction():

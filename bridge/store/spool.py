@@ -23,7 +23,7 @@ KEPT = "SELECT 1 FROM batches WHERE run = ? AND number >= ?"
 KEEP = """
 INSERT INTO batches VALUES (?, ?) ON CONFLICT (run) DO UPDATE SET number = excluded.number
 """
-"""The database knows of each run up to which number it has the batches."""
+"""The database keeps the number of the last batch that it has of each run."""
 
 log = logging.getLogger(__name__)
 
@@ -36,8 +36,7 @@ def follow(
 ) -> None:
     """Ship each batch in the spool for the database `target` once; raises `StoreError`.
 
-    `ship` adds events that the database lacks, inside of a transaction. The database knows run and
-    number of the last batch that it has of each run.
+    `ship` adds the events that the database lacks, inside of a transaction.
     """
     if not exists(path):
         return
@@ -63,7 +62,7 @@ def follow(
     except sqlite3.OperationalError as error:
         raise BusyStoreError(f"{str(path)!r}: {error}") from error
     except sqlite3.Error as error:
-        raise NotOurStoreError(f"what waits in {str(path)!r} cannot follow: {error}") from error
+        raise NotOurStoreError(f"what waits in {str(path)!r} cannot be read: {error}") from error
 
 
 def _ship(text: Any, database: PostgresqlDatabase, ship: Callable[[list[Shipped]], None]) -> bool:

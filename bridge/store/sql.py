@@ -8,10 +8,10 @@ every id that any process could read before. So a reader who has read everything
 on from there, and misses nothing. No id is given twice, even if its event was deleted; some ids may
 never be given.
 
-*Time.* Every event has two times. `at` is what its observer's wall clock showed, in milliseconds.
-`seen` is by a clock that all observers in the same store share, and that nobody sets. By it, events
-of different observers are compared, and tenures have their times. Neither time gives the
-order.
+*Time.* Every event has two times, in milliseconds. `at` is what its observer's wall clock showed.
+`seen` is by a clock that all observers in the same store share: a file has a clock that is never
+set, a database its own. Events of different observers are compared by it, and tenures have times of
+it. Neither time gives the order.
 
 *Transactions.* A transaction is kept as a whole, or not at all. Writing transactions come one after
 the other: from the beginning of a transaction to its end, no other process changes the data that it
@@ -65,7 +65,7 @@ class SqlDatabase(ABC):
     """
 
     BYTES: ClassVar[Mapping[str, str]]
-    """How many bytes a row of each table takes."""
+    """How many bytes a row of each table takes, in SQL, as what follows."""
     CONTAINS: ClassVar[str]
     """Whether a text contains a value."""
     LOWER: ClassVar[str]
@@ -80,7 +80,7 @@ class SqlDatabase(ABC):
     NUMBER: ClassVar[str] = "events.id"
     """The id that a row has in the file that it came from."""
     TARGETED: ClassVar[str] = ""
-    """Whether a row is for one database; a database itself has no others."""
+    """The condition that a row is for one database; empty in a database, which has no others."""
     name: str
     """The name of the store; a new store at the same place has another name."""
     patience: float
@@ -287,7 +287,7 @@ class SqlDatabase(ABC):
         return " AND ".join(where), values
 
     def tenures(self, room: str, domain: str, since: float = -inf) -> list[Tenure]:
-        """Return who was in the room when; with `since`, only tenures until then or later."""
+        """Return the room's tenures; with `since`, only those until then or later."""
         rows = self.all(
             "SELECT tenures.id, run, since, until, since_at, until_at, ended, "
             f"{self.file} FROM tenures JOIN places ON places.id = place "

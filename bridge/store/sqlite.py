@@ -208,7 +208,7 @@ class SqliteDatabase(SqliteFile, SqlDatabase):
         self.remove_where(table, "id IN (SELECT value FROM json_each(?))", queries.encoded(ids))
 
     def marks(self) -> tuple[Sent, Sent]:
-        """Return how far the file was shipped, and how far it was tried to ship it."""
+        """Return how far the database confirmed the file's rows, and how far the last try went."""
         rows = self.all(
             "SELECT sent, sent_stanza, trying, trying_stanza FROM shipped WHERE target = ?",
             (self.target,),
@@ -217,7 +217,7 @@ class SqliteDatabase(SqliteFile, SqlDatabase):
         return Sent(*row[:2]), Sent(*row[2:])
 
     def reached(self) -> tuple[str, int]:
-        """Return the name of the database that had the file last, and its highest id then."""
+        """Return the name of the database that last confirmed rows, and its highest id then."""
         rows = self.all("SELECT store, newest FROM shipped WHERE target = ?", (self.target,))
         return rows[0] if rows else ("0", 0)
 

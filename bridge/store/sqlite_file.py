@@ -35,8 +35,8 @@ BROKEN = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLIT
 """The errors of a damaged file. Our own writes never violate a constraint."""
 
 ROWS_AT_ONCE = 250
-"""One statement inserts so many rows. A thread gives the interpreter up at each statement, and one
-that computes gives it back after 5 ms only: a flood would not be recorded while it lasts."""
+"""One statement inserts so many rows. The thread gives up the interpreter at each statement, and
+waits 5 ms for a thread that computes: with fewer rows, a flood is not recorded while it lasts."""
 
 FREE_BYTES = 16 << 20
 """With less free space, a disk counts as full. With more, `SQLITE_FULL` may mean damage: SQLite
@@ -134,7 +134,7 @@ class SqliteFile:
             raise (BusyStoreError if busy else FullStoreError)(text) from error
 
     def _has_damaged_pages(self) -> bool:
-        """Whether a page is damaged. If the disk may really be full, this is unknown, and False."""
+        """Whether a page is damaged. False, too, if the disk may really be full."""
         with suppress(OSError):
             if shutil.disk_usage(self.path.parent).free >= FREE_BYTES:
                 try:
@@ -214,7 +214,7 @@ class SqliteFile:
             self.all(f"DELETE FROM {table} WHERE {where}", values)
 
     def guard(self) -> dict[str, str]:
-        """Let only the owner use the store's files, whose modes somebody may have changed."""
+        """Let only the owner use the store's files: other programs may have changed the modes."""
         return self._location.made_safe()
 
     def is_alone(self) -> bool:

@@ -25,7 +25,7 @@ MAX_WAITING = 20_000
 they let us in may have the same weight again."""
 
 MAX_TAKEN = 20_000
-"""How many rows of other bridges we remember in each room as events that we saw, too."""
+"""How many rows of other bridges we remember for each room, as events that we saw, too."""
 
 
 class Entered(NamedTuple):
@@ -86,7 +86,7 @@ class _Room:
     tenure: int | None = None
     """The id of our tenure in the store; None if it is not there yet."""
     pending: list[Observed] = field(default_factory=list)
-    """Shared events of our stay that this transaction is to write unless the store has them."""
+    """Shared events of our stay; this transaction writes the ones that the store lacks."""
     taken: dict[int, float] = field(default_factory=dict)
     """Rows of the store that are events we saw, too, and until when another equal event of ours may
     be compared with them."""
@@ -239,7 +239,7 @@ class Writer:
         ]
         if room.tenure is None:
             room.tenure = self._file.enter(name, me.domain, me.run, since, room.since.at)
-            # With its run: stays of two files may have one number, and are not the same event.
+            # It names its run: the stays of two files may have the same number.
             event = {"kind": "gap", "tenure": room.tenure, "run": me.run}
             anchor = Happened(room.since.at, name, event, shared=True, seen=since)
             self._rows.append((room.began, anchor))
@@ -273,7 +273,7 @@ class Writer:
         events: list[Observed],
         wanted: list[Wanted],
     ) -> list[Observed]:
-        """Return the events that are no row of the store, and note the rows that are one."""
+        """Return the events that the store lacks, and note the rows of the others as taken."""
         looked, lacking = self._file.alike(name, me.domain, me.run, wanted), list[Observed]()
         for event, each, rows in zip(events, wanted, looked, strict=True):
             if (row := same(each, rows, room.taken)) is None:

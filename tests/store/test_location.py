@@ -176,7 +176,7 @@ def test_somebody_elses_store_is_refused() -> None:
         _made(path)
         for one in path.parent.iterdir():
             os.chown(one, NOBODY, NOBODY)
-        assert "belongs to somebody else" in _refusal(path)
+        assert "belongs to another user" in _refusal(path)
 
 
 def test_what_may_not_be_written_is_named_as_the_cause(tmp_path: Path) -> None:

@@ -290,7 +290,7 @@ async def test_a_broken_store_that_lies_aside_is_said_by_who_starts_later_too(pa
     await until(lambda: recorder.warnings)
     recorder.close()
     (warning,) = recorder.warnings
-    assert f"{late}'; what it has of the time before 2023-11-14T22:13:20.000Z" in warning
+    assert f"{late}'; what it recorded before 2023-11-14T22:13:20.000Z" in warning
 
 
 async def test_an_end_that_cannot_write_says_how_much_is_lost(path: Path, caplog: Any) -> None:
