@@ -204,8 +204,8 @@ bounced-person: refused; error, RFC 6121, 5.2.2
     -> If this is no room, send type chat to it. {hint}
 presence-refused: refused; error, RFC 6120, 8.3
     The server refused the client's presence ({condition}){why}.
-    -> Let the client log in and wait for its resource before it sends presence; if it did, the
-    server's log says more.
+    -> Check the form of what it sends, as the server says; and let the client log in and wait for
+    its resource before it sends presence.
 presence-bounced: refused; warning, RFC 6120, 8.3
     {other} refused the client's presence ({condition}){why}.
     -> Check the address to which the client sends presence, and its form. If it is a room, the

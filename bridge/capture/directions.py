@@ -199,8 +199,8 @@ def hinted(element: Element, own: str) -> bool | None:
         return False
     if own and lower_bare(from_) == lower_bare(own):
         return True
-    if tag == "message" and kind == "error":
-        return False  # clients leave `from` out
+    if kind == "error" and (tag == "message" or ("/" not in from_ and "/" in (to or ""))):
+        return False  # clients leave `from` out, and have a resource
     return False if _is_of_room(element) else None
 
 

@@ -68,6 +68,8 @@ Debian 12 has, goes on behind a failed part of it."""
 _HEADER = re.compile(rf"<(?:stream:)?stream(?=[\s>]){_ATTRIBUTES}>")
 TAG = re.compile(rf"<(/?)[A-Za-z_]{_ATTRIBUTES}>")
 """A whole tag. Its first group is a slash if the tag ends an element."""
+_CUT_TAG = re.compile(r"""<(?:message|presence|iq)(?:\s+[\w:]+=(?:"[^"<]*+"|'[^'<]*+'))*""")
+"""A stanza's first tag, up to the attribute in which the log cuts it off."""
 _MARKUP = re.compile(r"(?<=<)[*`]+|(?<=[^\s>*`])[*`]+(?=/?>)|(?<=\s)[*`]+(?=[\w:]+=)")
 """Signs of Markdown around a name in a tag."""
 _PLACEHOLDER = re.compile(
@@ -180,7 +182,10 @@ def refusal_in(text: str) -> list[Element]:
         elif not tag[0].endswith("/>"):
             stack.append(re.split(r"[\s>]", tag[0][1:], maxsplit=1)[0])
     closed = "".join(f"</{name}>" for name in reversed(stack))
-    elements = (parsed(text[:end] + closed) or []) if len(stack) <= MAX_DEPTH else []
+    whole = text[:end] + closed
+    if not end and (cut := _CUT_TAG.match(text)):
+        whole = f"{cut[0]}/>"
+    elements = (parsed(whole) or []) if len(stack) <= MAX_DEPTH else []
     return [
         each
         for each in elements
@@ -264,6 +269,11 @@ def unwrapped(element: Element) -> Iterator[Element]:
         yield Element(HEADER, element.attrib) if name == "open" else Element(FOOTER)
     elif namespace == BOSH:
         yield from _in_body(element)
+    elif element.tag == HEADER and len(element):  # a whole stream in one entry
+        yield Element(HEADER, element.attrib)
+        for child in element:
+            yield from unwrapped(child)
+        yield Element(FOOTER)
     elif namespace == STREAM_ERRORS and name in CONDITIONS:
         # A web page took `<stream:error>` around it for a tag of its own.
         error = Element(STREAM_ERROR)

@@ -326,10 +326,11 @@ class Fragments:
         if behind is not None:
             return [entry.fragment([*elements, Element(HOLE)], xml)]
         prints_tags = self._tags.get(entry.shape, 0) >= MAX_TAGS
-        if not prints_tags or entry.shape in self._whole or not _is_tag(xml):
-            self._open, self._rest, self._length = entry, Rest(), 0
-            self._rest.is_open(xml)
-            self._last_tag = last_tag
+        if prints_tags and entry.shape not in self._whole and _is_tag(xml):
+            return self._of_tag(entry, xml)
+        self._open, self._rest, self._length = entry, Rest(), 0
+        self._rest.is_open(xml)
+        self._last_tag = last_tag
         return []
 
     def _go_on(self, line: Line) -> list[Fragment]:
@@ -339,6 +340,8 @@ class Fragments:
             return self._go_on_with_binary(line, text)
         head, _, tag = text.partition("<")
         start = _start_in(text) if "<" in tag or head.strip() else None
+        if start is None and tag and shape_of(head)[0].strip() == self._opened().shape.strip():
+            text = text.removeprefix(head)  # the logger repeats its own text in each line
         looks = start is not None and text[:start].strip() != ""
         is_in_tag = rest.text.rfind("<") > rest.text.rfind(">")
         if looks and (is_in_tag or self._looked > MAX_LOOKED):
@@ -389,14 +392,26 @@ class Fragments:
         entry, self._open = self._opened(), None
         self._binary = []
         text = self._rest.text[: self._length or None]
+        if text.strip().endswith("?>"):  # the declaration of XML, alone
+            return []
         if not _is_tag(text):
             return [entry.fragment([*refusal_in(text), Element(HOLE)], text)]
         self._tags.add(entry.shape, self._tags.get(entry.shape, 0) + 1)
-        abbreviated = parsed(f"{text[: text.index('>')]}/>") or []
         if entry.shape in self._whole:
             return [entry.fragment([Element(HOLE)], text)]
+        return self._of_tag(entry, text)
+
+    def _of_tag(self, entry: _Entry, text: str) -> list[Fragment]:
+        """Read an entry of a logger that prints first tags: an acknowledgement has no more.
+
+        An error says by it that it is one; but a logger that prints whole stanzas, too, says more.
+        """
+        kept = parsed(f"{text[: text.index('>')]}/>") or []
+        may_tell = has_word(entry.shape) and not any(map(has_word, self._whole))
         return [
-            entry.fragment([each], text) for each in abbreviated if each.tag in {ACK, ACK_REQUEST}
+            entry.fragment([each], text)
+            for each in kept
+            if each.tag in {ACK, ACK_REQUEST} or (may_tell and each.get("type") == "error")
         ]
 
     def _data_in(self, line: Line, text: str) -> list[Fragment] | None:

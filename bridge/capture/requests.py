@@ -21,6 +21,8 @@ MAX_EARLY = 4
 
 BLOCKED = "{urn:xmpp:blocking:errors}blocked"
 """The client's own account has blocked the address (XEP-0191, 3.3)."""
+_COPIED = "{urn:xmpp:carbons:2}received/{urn:xmpp:forward:0}forwarded/{*}message"
+"""A message in another message (XEP-0280, 7)."""
 OLD_LOGIN = "jabber:iq:auth"
 """The login before SASL (XEP-0078)."""
 ACKNOWLEDGEMENT: Question = "acknowledgement", "", ""
@@ -54,7 +56,7 @@ class Requests:
             case "message", True if not is_error:
                 self.remember(stanza)
             case "message", False if is_error:
-                yield from refused(self, client, rooms, stanza)
+                yield from refused(self, client, rooms, _without_copy(client, stanza))
             case names.ACK_REQUEST, sent:
                 key = ACKNOWLEDGEMENT if sent else OWN_ACKNOWLEDGEMENT
                 if key not in self.waiting.open:  # one answer is enough for several
@@ -138,6 +140,13 @@ class Requests:
             self.waiting.add(key, stanza, client.count, what)
 
 
+def _without_copy(client: Entity, stanza: Stanza) -> Stanza:
+    """Return what the account's server copied for the client from another of its sessions."""
+    copied = stanza.element.find(_COPIED)
+    is_own = not client.other_side(stanza.element.get("from"))
+    return stanza._replace(element=copied) if copied is not None and is_own else stanza
+
+
 def refused(requests: Requests, client: Entity, rooms: Rooms, stanza: Stanza) -> Iterator[Finding]:
     """Find the messages of the client that came back, and why."""
     element = stanza.element
@@ -212,15 +221,17 @@ def refused_request(client: Entity, stanza: Stanza, awaited: Awaited | None) -> 
     """Find that a request was refused because the client has no resource; note other errors."""
     element = stanza.element
     error = names.error_of(element)
+    # An error may repeat what was asked (RFC 6120, 8.3.1).
+    repeated = next((each.tag for each in element if "}" in each.tag), element.tag)
+    asked = awaited.what if awaited else repeated
     is_of_server = "@" not in client.other_side(element.get("from"))
-    if is_of_server and awaited and awaited.what.startswith(f"{{{OLD_LOGIN}}}"):
+    if is_of_server and asked.startswith(f"{{{OLD_LOGIN}}}"):
         words = meaning("sasl", error.condition, client, error.text)
         yield cause("refused-login", stanza.place, **words)
     elif is_of_server and error.condition == "not-authorized" and not client.bound:
-        asked = awaited.what if awaited else next((each.tag for each in element), "")
         yield cause("unbound", stanza.place, what=quoted(asked, QUOTED))
-    elif awaited is None or not awaited.what.startswith(f"{{{names.BIND}}}"):
-        yield error_of_other(stanza, awaited.what if awaited else "")
+    elif awaited is None or not asked.startswith(f"{{{names.BIND}}}"):
+        yield error_of_other(stanza, "" if awaited is None and client.is_complete else asked)
 
 
 def error_of_other(stanza: Stanza, asked: str = "") -> Finding:

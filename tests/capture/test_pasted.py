@@ -5,6 +5,7 @@ import pytest
 from bridge.capture.finding import Finding
 from bridge.capture.formats import MAX_NAMED, named_in
 from bridge.capture.verdict import verdict
+from bridge.wire.names import HEADER as HEADER_TAG
 from tests.capture.logs import (
     ACCOUNT,
     HEADER,
@@ -18,6 +19,7 @@ from tests.capture.logs import (
     captured,
     error,
     examined,
+    found,
     out,
     refusal,
     said,
@@ -40,6 +42,17 @@ OFFER = "<<< <stream:features>{}</stream:features>"
 CLOSE = ">>> </stream:stream>"
 MUC = "http://jabber.org/protocol/muc"
 ROUND = str.maketrans("<>", "()")
+COPY = (
+    f"<message from='{ACCOUNT[:-2]}' to='{ACCOUNT}' type='error'><received "
+    "xmlns='urn:xmpp:carbons:2'><forwarded xmlns='urn:xmpp:forward:0'>{}</message></forwarded>"
+    "</received></message>"
+)
+FIRST_TAGS = [
+    f"Received[c2s]: <presence to='{ROOM}/bot'>",
+    "Received[c2s]: <iq id='a' type='get'>",
+    *["Sending[c2s]: <iq id='a' type='result'>"] * 3,
+    f"Sending[c2s]: {REFUSAL.partition('>')[0]}>",
+]
 KICK = out(307).replace("<status code='110'/>", "")
 
 NAMED: dict[str, tuple[list[str], str]] = {
@@ -143,6 +156,30 @@ NAMED: dict[str, tuple[list[str], str]] = {
         [PING, *TRACE, "<<< <presence from='a@b' to='c@d'/>"],
         'failed after the iq in line 1: "KeyError" ("\'city\'") in "bot.py", line 31',
     ),
+    "a whole stream in one entry": (
+        [HEADER.replace(" to=", " from=") + STATED.format("conflict", "replaced") + CLOSE[4:]],
+        "Another session took over",
+    ),
+    "an error that came to another session of the account": (
+        ["<<< " + COPY.format(f"<message type='error' from='a@b.example'>{error('gone')}")],
+        'Nobody is there at "a@b.example"',
+    ),
+    "a logger that prints first tags, of which an error's says enough": (
+        [f"10:00:01 c2s5\tdebug\t{way}" for way in FIRST_TAGS],
+        f'The room "{ROOM}" refused the client',
+    ),
+    "a refused message cut in its first tag": (
+        [f"<<< {BOUNCE[: BOUNCE.index('type=')]}type='error' id='m"],
+        "was refused (undefined-condition)",
+    ),
+    "a refused request that the error repeats": (
+        [f"<iq to='{ACCOUNT}' type='error'><query xmlns='jabber:iq:roster'/>{error('gone')}</iq>"],
+        '"{jabber:iq:roster}query" was refused by "its server" (gone)',
+    ),
+    "a refused request in an exception": (
+        [f"IqError: <iq from='x.example' to='{ACCOUNT}' type='error'>{error('gone')}</iq>"],
+        'was refused by "x.example" (gone)',
+    ),
     "a refused message cut in its body": (
         [f"<<< {BOUNCE[: BOUNCE.index('<error')]}<body>one", "two"],
         "was refused (undefined-condition)",
@@ -228,6 +265,24 @@ def test_a_word_for_the_direction_may_stand_on_a_line_of_the_same_logger() -> No
         log = [prefix.format(number) + line for number, line in enumerate(["-- Sending: --", ask])]
         log += [each.replace("Sending", "Receiving") for each in log]
         assert [each.sent for each in captured(*log)] == [True, False]
+
+
+def test_a_first_tag_says_nothing_where_the_whole_stanza_is_logged() -> None:
+    wholes = [f"c2s5 debug SEND: {each}" for each in (PING.removeprefix("<<< "), REFUSAL)]
+    tags = [f"c2s5 debug {way}" for way in FIRST_TAGS]
+    (refused,) = found(wholes[0], *tags, wholes[1])
+    assert "members only" in refused.message
+
+
+def test_the_declaration_of_xml_is_no_part_of_a_stanza() -> None:
+    log = [">>> <?xml version='1.0' ?>", f">>> {HEADER}", f"<<< {HEADER}"]
+    assert [each.element.tag for each in captured(*log)] == [HEADER_TAG] * 2
+
+
+def test_what_a_logger_repeats_in_each_line_is_no_part_of_a_stanza() -> None:
+    lines = STATED.format("reset", "late").replace("><", ">\n<").split("\n")
+    (stanza,) = captured(*[f"rx {line}" for line in lines])
+    assert "".join(stanza.element.itertext()).split() == ["late"]
 
 
 def _every(log: list[str]) -> list[Finding]:
