@@ -134,7 +134,8 @@ sasl: *; later
     -> Check {login}. The server's log says more.
 stream: host-unknown; later
     {service} does not serve the domain {domain}.
-    -> Check {own_domain}: it is that of the account, often not the name of the host.
+    -> Check {own_domain}: it is the domain of the account's JID, often not the name of
+    the host.
 stream: host-gone; later
     {service} no longer serves the domain {domain}.
     -> Check {server} and {own_domain}: the domain may have moved.
@@ -147,8 +148,8 @@ stream: system-shutdown; soon
     -> When the server is back, {again}.
 barred: policy-violation; later
     {domain} refused the connection before the login was over.
-    -> Most often too many logins from this address have failed: wait until the server lifts that,
-    and correct {login} before. Otherwise the server's log names the rule.
+    -> Most often too many logins from this address have failed: correct {login}, and wait until the
+    server lets this address in again. Otherwise the server's log names the rule.
 stream: policy-violation; soon
     {domain} ended the connection for breaking one of its rules.
     -> Too much, too fast or too long, or TLS is required; the server's log names the rule.
@@ -233,7 +234,7 @@ bounced: forbidden; soon
     -> In a moderated room the account needs voice: ask a moderator of it.
 bounced: not-acceptable; soon
     The room {room} refused the message{why}: {account} is not in it.
-    -> Whoever speaks to a room has to be in it: join it first, and again when it has put you out.
+    -> Only occupants may speak in a room: join it first, and again when it has put you out.
 bounced: resource-constraint policy-violation; soon
     The message to {room} was refused{why}: too much, too fast, or too long.
     -> Send less at a time, shorter messages, and with pauses.

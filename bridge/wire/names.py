@@ -43,7 +43,7 @@ MESSAGE, PRESENCE, IQ = (f"{{{CLIENT}}}{name}" for name in ("message", "presence
 """The tags of stanzas."""
 
 STANZAS = frozenset((MESSAGE, PRESENCE, IQ))
-"""What stream management counts (XEP-0198, section 4)."""
+"""The stanzas that stream management counts (XEP-0198, section 4)."""
 
 BODY, SUBJECT, THREAD = (f"{{{CLIENT}}}{name}" for name in ("body", "subject", "thread"))
 """The tags of a message's texts."""
@@ -158,7 +158,7 @@ def codes_of(stanza: Element) -> frozenset[int]:
 
 
 def is_stamped(stanza: Element) -> bool:
-    """Whether a message has a delay (XEP-0203), of whatever entity."""
+    """Whether a message has a delay (XEP-0203), from any entity."""
     return any(child.tag in {STAMP, FORMER_STAMP} for child in stanza)
 
 

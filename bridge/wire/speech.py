@@ -16,7 +16,7 @@ ANSWER_SECONDS = 2.0
 """The longest time in which a program answers; people take longer to read and type."""
 
 SPREAD_SECONDS = 0.5
-"""The times that a program takes for its answers differ by less than so many seconds."""
+"""The times that a program takes for its answers differ by less than this."""
 
 TURN_SECONDS = 10.0
 """The longest time between two messages in a loop, be it of two programs or of a program with
@@ -27,8 +27,8 @@ THREAD_SECONDS = 60.0
 that ask a language model take so long."""
 
 LOOP_ROUNDS = 6
-"""In a loop each program has its turn so many times: people do not answer each other so fast for so
-long. Fewer rounds may be a person who gives a command again and again."""
+"""The fewest rounds of a loop; in a round each program has its turn. People do not answer each
+other so fast for so long. Fewer rounds may be a person who repeats a command."""
 
 LOOP_MESSAGES = 2 * LOOP_ROUNDS
 """The fewest messages of a loop, which has two programs."""
@@ -37,20 +37,20 @@ MAX_CIRCLE = 3
 """The most programs that we look for in a loop, in which each answers the one before."""
 
 SELF_ANSWERS = LOOP_ROUNDS
-"""A client answers itself if it sends so many messages in a row, each with the words of the message
-before, and at once after the room sent that message back."""
+"""The fewest messages in a row by which a client answers itself. Each has the words of the message
+before, and follows at once after the room sent that message back."""
 
 LOOP_REPEATS = 3
-"""In a room, a program answers itself if it says so many messages in a row, each with the words of
+"""The fewest messages in a row by which a program in a room answers itself. Each has the words of
 the message before, and nothing else was said. A log may lack the messages of others, so for a log
-we ask for more."""
+we ask for `SELF_ANSWERS`."""
 
 COMMAND_CHARACTERS = 200
-"""We look for a command in so many characters at the beginning of a message. Commands are short,
+"""How many characters at the beginning of a message we search for a command. Commands are short,
 and a message may have 250 kB."""
 
 MAX_NAMES = 64
-"""The patterns of so many names are kept: each message is looked at for the same few."""
+"""How many names' patterns are kept: each message is searched for the same few."""
 
 _SIGN = re.compile(r"(?!/me\b)[!.$#~+&%/](?=[^\W\d])", re.IGNORECASE)
 """The sign before the word of a command. `/me` is no command (XEP-0245), and `-1` or `+1` is a
@@ -65,9 +65,9 @@ class Utterance(NamedTuple):
     at: float
     """In seconds; the same for all messages of a log without times."""
     text: str
-    """The beginning of the body, in one case."""
+    """The beginning of the body, without case."""
     is_secret: bool = False
-    """Whether only those with the keys can read it."""
+    """Whether it can be read only with keys."""
     number: int = 0
     """The caller knows the message again by this number."""
 
@@ -163,7 +163,7 @@ def is_command(text: str) -> bool:
 
 
 def is_named(name: str, text: str) -> bool:
-    """Whether a text has a name as a word; case does not matter. No text has an empty name."""
+    """Whether a text has a name as a word; case does not matter. An empty name is in no text."""
     words = text.casefold()
     if not name or name.casefold() not in words:  # most texts, and this is quick
         return False

@@ -28,8 +28,8 @@ when more data comes. Servers pass on stanzas of 256 to 512 kB, nearly all of wh
 attribute."""
 
 KEPT_TAG_BYTES = 4 * 1024
-"""If a tag is too long, we keep at most so many bytes of its name, of each of its common
-attributes, and of the incomplete attribute at its end."""
+"""Most bytes that we keep of each part of a tag that is too long: its name, its common attributes,
+and the incomplete attribute at its end."""
 
 MAX_HEADER_BYTES = 16 * 1024
 """Most bytes of the stream's header, together with the bytes before it. Real headers have 300."""
@@ -183,7 +183,7 @@ class XmlStream:
         """The name of the stanza under way, if a tag in it is malformed. Then we count only
         elements with this name."""
         self._last_tag = ""
-        """The tag of the last element; equal `NAMELESS` ones in a row are yielded once."""
+        """The tag of the last element: of several `NAMELESS` ones in a row, we yield the first."""
         self._depth = 0
         """How many elements are open, including the root. If `_own` is set, we count only some of
         them."""
@@ -194,7 +194,7 @@ class XmlStream:
 
     @property
     def unread(self) -> int:
-        """How many of the bytes that have come are behind the last element, or behind the end."""
+        """How many of the bytes that have come follow the last token, or the end."""
         return len(self._data) - self._at
 
     @property

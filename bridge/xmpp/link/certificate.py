@@ -44,7 +44,7 @@ OID, SEQUENCE = 0x06, 0x30
 """Tags. Each is one byte with its class and form, as is every tag in a certificate."""
 
 MAX_LENGTH_BYTES = 4
-"""An element's length has at most so many bytes. They allow 4 GB, more than a handshake carries."""
+"""Most bytes of an element's length. They allow 4 GB, more than a handshake carries."""
 
 
 class DerError(XmppError, ValueError):
@@ -107,10 +107,10 @@ def signature_hash(data: bytes) -> str | None:
 
 
 def describe(certificate: Certificate) -> str:
-    """Describe in a few words the owner of a certificate."""
+    """Describe in a few words the owner and the issuer of a certificate."""
     names = listed(certificate.names, MAX_NAMES, quoted) or "none"
     subject, issuer = (
-        quoted(name) if name else "nobody" for name in (certificate.subject, certificate.issuer)
+        quoted(name) if name else "(no name)" for name in (certificate.subject, certificate.issuer)
     )
     return f"certificate of {subject}, issued by {issuer}, names: {names}"
 

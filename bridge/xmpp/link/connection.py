@@ -41,17 +41,17 @@ ANSWER_BYTES = 1_000
 Prosody 10 kB. A message of ours waits until the server has read the answers before it."""
 
 ANSWER_SECONDS = 20.0
-"""How many seconds' worth of answers may be sent at once. We do not send a single answer that is
-longer. An answer repeats the id of the request, which may be long, and servers cut off a client
+"""How many seconds' worth of answers may be sent at once. A longer answer is not sent at
+all. An answer repeats the id of the request, which may be long, and servers cut off a client
 that sends 256 kB."""
 
 LIMIT_SECONDS = 10.0
-"""If the stream ends within so many seconds after a stanza over the server's limit, we take the
-stanza for the cause."""
+"""If the stream ends within this time after a stanza over the server's limit, we take the stanza
+for the cause."""
 
 MAX_RESUMPTION_SECONDS = 60
-"""We ask the server to keep a lost session for so many seconds. With more, a killed bridge would be
-a ghost in the room for longer."""
+"""How long we ask the server to keep a lost session. A killed bridge stays a ghost in the room for
+as long."""
 
 DEADLINES = {
     Stage.RESOLVE: 10.0,
@@ -94,7 +94,7 @@ class Connection:
         on_finding: Callable[[str], None] = lambda finding: None,
         binds: bool = True,
     ) -> None:
-        """Without `binds`, the login says nothing of channel binding."""
+        """Without `binds`, log in as a client that knows no channel binding."""
         self._settings = settings
         self._binds = binds
         self.place = Place.of(settings)

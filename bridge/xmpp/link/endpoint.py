@@ -27,7 +27,7 @@ STARTTLS_PORT = 5222
 """The port for clients (RFC 6120, section 14.7)."""
 
 LEAST_SHARE_SECONDS = 2.0
-"""If a domain names many hosts, each has at least so many seconds for connecting."""
+"""The least time for connecting to each host, if a domain names many."""
 
 ATTEMPT_DELAY_SECONDS = 0.25
 """The time from the start of one attempt to the start of the next, as RFC 8305, section 8,
@@ -37,8 +37,8 @@ HOSTS_FILE = Path("/etc/hosts")
 """Names and addresses that the administrator of this machine has set (hosts(5))."""
 
 DNS_SECONDS = 3.0
-"""If the file of hosts has the name, we wait for DNS for so many seconds. Without a name server,
-DNS may take half a minute to fail."""
+"""How long we wait for DNS if the file of hosts has the name. Without a name server, DNS may take
+half a minute to fail."""
 
 _HOST = re.compile(r"[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*\.?")
 """A host name (RFC 1123, section 2.1). `_` is allowed too, since some names have it."""
@@ -95,8 +95,8 @@ async def resolve(
 async def _services_of(settings: Settings, on_finding: Callable[[str], None]) -> list[Service]:
     """Return the hosts that DNS names for the domain, or else the domain itself, the best first."""
     kinds = ["xmpps-client", "xmpp-client"]
-    # Our messages quote the names of hosts, and DNS can hold any text. So drop hosts that are no
-    # names.
+    # Our messages quote the names of hosts, and DNS can hold any text. So we drop texts that no
+    # host can have as its name.
     records = [
         record
         for record in await srv_records(settings.domain, STARTTLS_PORT, kinds)

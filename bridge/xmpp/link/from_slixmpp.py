@@ -14,7 +14,7 @@ from bridge.wire.names import MAX_JID_CHARACTERS
 from bridge.xmpp.errors import XmppError
 
 MAX_SRV_RECORDS = 32
-"""We use at most so many SRV records of each kind. An answer may hold 3,000, and slixmpp sorts them
+"""Most SRV records of each kind that we use. An answer may hold 3,000, and slixmpp sorts them
 in quadratic time, which would take seconds. Real domains have up to ten."""
 
 

@@ -13,7 +13,7 @@ FAST = "urn:xmpp:fast:0"
 LIMITS = "urn:xmpp:stream-limits:0"
 
 MAX_NAMES = 20
-"""We read at most so many names of one kind; servers offer up to ten mechanisms."""
+"""Most names of one kind that we read; servers offer up to ten mechanisms."""
 
 MAX_NAME_CHARACTERS = 60
 """Most characters of a name; a mechanism's name has at most 20 (RFC 4422, section 3.1)."""
@@ -37,7 +37,7 @@ class Offer(NamedTuple):
     max_bytes: int | None = None
     """The longest stanza that the server takes from us, in bytes (XEP-0478)."""
     idle_seconds: int | None = None
-    """If we send nothing for so many seconds, the server may end the stream (XEP-0478)."""
+    """Seconds of silence from us after which the server may end the stream (XEP-0478)."""
 
     def encode(self) -> dict[str, object]:
         """Return the offer under the names that users see; absent features are left out.

@@ -99,7 +99,7 @@ class _Login:
     def __init__(
         self, settings: Settings, place: Place, offer: Offer, exchange: Exchange, *, genuine: bool
     ) -> None:
-        """Raises `ConnectionFailedError` if no name or password can be as the settings have it."""
+        """Raises `ConnectionFailedError` if SASLprep forbids the name or the password."""
         self._place = place
         self._offer = offer
         self._exchange = exchange
@@ -163,9 +163,10 @@ class _Login:
 
 
 def lacks_binding(offer: Offer, bindings: Sequence[ChannelBinding], *, genuine: bool) -> bool:
-    """Whether no login is possible since the server offers logins only with other bindings.
+    """Whether we cannot log in for want of a channel binding.
 
-    If the certificate is not `genuine`, no login without a channel binding is possible either.
+    The server offers logins with channel bindings, but none that we have. It offers no other login,
+    or we may take no other, since its certificate is not `genuine`.
     """
     if PLUS.isdisjoint(offer.mechanisms) or _common_binding(offer.channel_bindings, bindings):
         return False

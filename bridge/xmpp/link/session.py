@@ -23,9 +23,9 @@ all requests that come close together. If no acknowledgement comes, ejabberd clo
 second request before the first is answered."""
 
 MAX_UNANSWERED = 25
-"""After so many stanzas, we send a due acknowledgement at once. MongooseIM keeps 100 unacknowledged
-stanzas (`buffer_max`), Prosody 500 (`smacks_max_queue_size`). With more, the server ends the
-session, or cannot resume it."""
+"""After this many stanzas, we send a due acknowledgement at once. MongooseIM keeps 100
+unacknowledged stanzas (`buffer_max`), Prosody 500 (`smacks_max_queue_size`). With more, the server
+ends the session, or cannot resume it."""
 
 _WRAP = 2**32
 """At this number the count of stanzas starts over (XEP-0198, section 4)."""

@@ -13,7 +13,7 @@ from bridge.xmpp.errors import XmppError
 from bridge.xmpp.link.from_slixmpp import prepared
 
 CACHED_ADDRESSES = 256
-"""We cache so many parsed addresses. Without the cache, each event of an occupant would have its
+"""How many parsed addresses we cache. Without the cache, each event of an occupant would have its
 own copies of the same texts."""
 
 MAX_DIGITS = 9

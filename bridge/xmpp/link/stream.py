@@ -14,8 +14,8 @@ from bridge.xmpp.link import stanzas
 from bridge.xmpp.link.trace import Tracer
 
 SLICE_BYTES = 8 * 1024
-"""We read at most so many bytes in one iteration of the event loop. Then other tasks have their
-turn. A stanza is parsed as a whole when its last byte is read: one of 250 kB may take 140 ms."""
+"""Most bytes that we read in one iteration of the event loop. Then other tasks have their turn. A
+stanza is parsed as a whole when its last byte is read: one of 250 kB may take 140 ms."""
 
 MAX_STANZA_BYTES = 4 * 1024 * 1024
 """Most bytes of an element: servers let far less pass, and more would exhaust the memory."""
@@ -147,7 +147,7 @@ class Stream(asyncio.Protocol):
     def abort(self) -> None:
         """Close the socket at once.
 
-        This does not call the transport's `close`. A second call of that makes asyncio's TLS
+        This does not call the transport's `close`. A second call of `close` makes asyncio's TLS
         transport forget the connection, which then stays open until the other side ends it.
         """
         if self.transport is not None:

@@ -13,12 +13,11 @@ from bridge.wire.names import local
 from bridge.xmpp.model.journal import Numbering, Ring
 
 CAPACITY = 2_000
-"""We keep at most so many stanzas, at some 6 kB each. They cover a quarter of an hour of a busy
+"""Most stanzas that are kept, at some 6 kB each. They cover a quarter of an hour of a busy
 room, or a day of a quiet one."""
 
 MAX_WEIGHT = 16_000_000
-"""The kept stanzas take at most so many bytes of memory. `_weight` estimates them, never too
-low."""
+"""Most bytes of memory of all kept stanzas, as `_weight` estimates them, never too low."""
 
 MAX_PIECE_WEIGHT = MAX_WEIGHT // 4
 """Most bytes of memory that one stanza may take: a larger one would push out all others."""
@@ -63,6 +62,7 @@ SECRET_ATTRIBUTES = {
     "put": "url",  # the address lets anyone upload, or read the upload (XEP-0363)
     "get": "url",
 }
+"""The secret attribute of an element, by the element's name in any namespace."""
 
 PASSWORD = "password"  # noqa: S105 - the name of an attribute
 ALWAYS_SECRET = frozenset({PASSWORD, "token", "secret"})

@@ -69,13 +69,13 @@ gone: *; gone
     The service of the room cannot be reached: a server answers in its place ({condition}).
     -> It was stopped, or is starting anew: its operator knows. {standing}
 self: service-unavailable feature-not-implemented; in
-    In the room: whoever answers under our nickname does not know {asked}.
+    In the room: the client that answers under our nickname does not know {asked}.
     -> Nothing is wrong.
 self: remote-server-not-found remote-server-timeout; undecided
     Undecided: the server of the room cannot be reached just now.
     -> Ask again later. {standing}
 self: item-not-found; out
-    Out: the room knows nobody under our nickname.
+    Out: the room has no occupant under our nickname.
     -> If it was changed just now, ask again. {standing}
 self: *; out
     Out: the room does not pass our own questions to us ({condition}).
@@ -134,17 +134,18 @@ server room: forbidden not-allowed not-authorized policy-violation registration-
     {address} answers, but allows us no {asked}.
     -> It is there.
 occupant: forbidden not-allowed not-authorized policy-violation registration-required; undecided
-    The room does not pass such questions on to those in it.
+    The room does not pass such questions on to its occupants.
     -> A setting of the room: its owner can allow them.
 *: forbidden not-allowed not-authorized policy-violation registration-required; undecided
     A server on the way to {address} does not allow {asked} there.
-    -> Ours may not speak to other servers (federation is off), or that one keeps to those it knows.
+    -> Our server may not speak to others (federation is off), or the other server speaks only to
+    servers that it knows.
 server room: *; reachable
     {address} answered with the error {condition}.
-    -> Somebody there answers; what it means is theirs to say.
+    -> It is there. Its operator knows what the error means.
 *: *; undecided
     {address} answered with the error {condition}.
-    -> Somebody there answers; ask them what it means.
+    -> Something there answers. Its operator or its user knows what the error means.
 """)
 """What an error means, by the kind of the address and the condition.
 

@@ -22,12 +22,12 @@ from bridge.xmpp.queries.iq_errors import (
 )
 
 ALONE_SECONDS = 1.0
-"""After so many seconds of silence, we ping our server too. Most answers come sooner, so most pings
+"""Silence after which we ping our server too, in seconds. Most answers come sooner, so most pings
 need only one stanza."""
 
 MUCH_BYTES = 8 * 1024
-"""If a server has sent so many bytes during a ping, the answer may still come. Even the slowest
-network carries more in that time."""
+"""If a server has sent this many bytes during a ping, the connection lives, and the answer may
+still come. Even the slowest network carries more in that time."""
 
 
 class Verdict(Enum):
@@ -44,7 +44,7 @@ _OF_SELF = {
     Verdict.IN: "The room counts us among its occupants.",
     Verdict.OUT: "The room answers, and does not count us among its occupants.",
     Verdict.GONE: "The service of the room cannot be reached: a server answers in its place.",
-    Verdict.UNDECIDED: "Our server answers, and cannot reach that of the room.",
+    Verdict.UNDECIDED: "Our server answers, and cannot reach the room's server.",
 }
 
 

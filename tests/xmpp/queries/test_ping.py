@@ -53,7 +53,7 @@ OURS_SILENT = "Our own server is silent, or the connection to it is dead."
         (
             OCCUPANT,
             {OWN: SERVICE_GONE, SERVER: RESULT},
-            "Our server answers, and cannot reach that of the room.",
+            "Our server answers, and cannot reach the room's server.",
         ),
         (OCCUPANT, {SERVER: UNKNOWN}, ROOM_SILENT),
         (OCCUPANT, {}, OURS_SILENT),
