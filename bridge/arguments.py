@@ -21,7 +21,7 @@ MAX_DAYS = 10_000
 """The highest threshold for a certificate: none is valid for longer."""
 
 MAX_EVENTS = 999_999_999
-"""The highest `--limit` of `log`: more than anybody reads. Without `--limit` all events are shown,
+"""The highest `--limit` of `log`: more than a person reads. Without `--limit` all events are shown,
 however many the store has."""
 
 MAX_SECONDS = 1_000_000
@@ -158,11 +158,11 @@ def _add_send(command: argparse.ArgumentParser) -> None:
 
 
 def _add_diagnose(command: argparse.ArgumentParser) -> None:
-    """Find out why somebody in the room, such as a bot, does not answer.
+    """Find out why a bot, or another occupant of the room, does not answer.
 
     Enters the room under the nickname with `-diagnose` after it, looks at who has NICKNAME and at
     what was recorded in the last hour, and names the cause as the tool xmppDiagnose does. Without
-    NICKNAME it looks at everybody who looks like a program.
+    NICKNAME it looks at every occupant that looks like a program.
 
         xmpp-bridge diagnose Robot --say '!ping'
         xmpp-bridge diagnose Robot --log bot.log
@@ -174,7 +174,7 @@ def _add_diagnose(command: argparse.ArgumentParser) -> None:
     """
     command.set_defaults(timeout=10)
     _add_settings(command)
-    command.add_argument("nickname", metavar="NICKNAME", nargs="?", help="whom it concerns")
+    command.add_argument("nickname", metavar="NICKNAME", nargs="?", help="the occupant to look at")
     _add_room(command)
     command.add_argument("--say", metavar="TEXT", help="say this first, and wait for its answer")
     help_ = "how long to wait after --say (default: 10, at most 40)"

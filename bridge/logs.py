@@ -87,7 +87,7 @@ class StderrHandler(logging.Handler):
         except BlockingIOError:  # another process filled the pipe after `poll`
             return sent
         except OSError:
-            # There is nobody left to report it to.
+            # Stderr is gone: there is nowhere to report it.
             return len(data)
         return sent
 
@@ -190,7 +190,7 @@ def complain(text: str) -> None:
     try:
         sys.stderr.write(text + "\n")
     except OSError:
-        # There is nobody left to report it to. The interpreter must not flush the stream at its
+        # There is nowhere left to report it. The interpreter must not flush the stream at its
         # end: if that failed too, it would decide the exit code.
         sys.stderr = None
 

@@ -32,7 +32,7 @@ MAX_QUOTED_CHARACTERS = 200
 what they mean, too few to bury the sentence."""
 
 NAME_CHARACTERS = 60
-"""The most characters of somebody's name in a sentence of ours, escapes counted."""
+"""The most characters of a name that a stranger chose in a sentence of ours, escapes counted."""
 
 NAMES_SHARE = 0.5
 """The names of hidden characters behind a stranger's words have at most half as many characters as
@@ -130,7 +130,7 @@ def quoted(text: str, limit: int = MAX_QUOTED_CHARACTERS) -> str:
 
 
 def name_of(name: str) -> str:
-    """Return the name that somebody chose, for a sentence of ours."""
+    """Return a name that a stranger chose, for a sentence of ours."""
     return quoted(name, NAME_CHARACTERS)
 
 
@@ -240,7 +240,7 @@ def iso(at: float) -> str:
 
 
 def iso_of(text: str) -> str | None:
-    """Return somebody else's time as users see times; None if it is no time, or has no zone."""
+    """Return a time that others wrote as users see times; None if it is none, or has no zone."""
     try:
         moment = datetime.fromisoformat(text)
         return None if moment.tzinfo is None else _written(moment.astimezone(UTC))
@@ -249,13 +249,13 @@ def iso_of(text: str) -> str | None:
 
 
 def seconds_of(text: str | None) -> float | None:
-    """Return somebody else's time in seconds since the epoch; None as for `iso_of`."""
+    """Return a time that others wrote in seconds since the epoch; None as for `iso_of`."""
     written = text and iso_of(text)
     return datetime.fromisoformat(written).timestamp() if written else None
 
 
 def stamp_of(text: str | None) -> str | None:
-    """Return somebody else's stamp (XEP-0203) as users see times; if it is no time, unchanged."""
+    """Return a stamp (XEP-0203) as users see times; if it is no time, unchanged."""
     return text and (iso_of(text) or text)
 
 

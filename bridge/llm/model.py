@@ -23,7 +23,7 @@ QUESTION_SECONDS = 120.0
 """How long one question to a client's model may take; the client may show it to a person first."""
 
 MAX_TOKENS = 4_096
-"""The longest answer; a request has to name a number."""
+"""The longest answer, in tokens; a request has to name a number."""
 
 ANSWER_SECONDS = 90.0
 """How long a question to an endpoint may take in all."""

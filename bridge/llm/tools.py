@@ -98,7 +98,7 @@ def _check_answer(given: Excerpt, answer: ScoutAnswer) -> None:
             f"answer.cursors: {unknown[0][:100]!r} is the cursor of no event that you were given"
         )
     if answer.found_ and not answer.cursors:
-        raise MismatchError("answer.cursors is empty; an answer that is found rests on events")
+        raise MismatchError("answer.cursors is empty: cite the events that the answer rests on")
 
 
 SCOUT = LlmNode(

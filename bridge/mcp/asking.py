@@ -17,10 +17,10 @@ from bridge.mcp.jsonrpc import Json, Object, RpcError
 from bridge.mcp.schema import MismatchError, Schema, SchemaError, describe
 
 STATE_SECONDS = 300.0
-"""We accept an answer for so many seconds after its question: a person may need this time."""
+"""How long after its question we accept an answer: a person may need this time."""
 
 MAX_STATES = 1_000
-"""At most so many calls may wait for answers at once: people answer few within `STATE_SECONDS`."""
+"""Most calls that wait for answers at once: people answer few within `STATE_SECONDS`."""
 
 PRIMITIVES = frozenset({"string", "number", "integer", "boolean", "array"})
 """The types that a field of a form may have; the items of an array are choices."""

@@ -18,8 +18,8 @@ MAX_HEADER_BYTES = 8 * 1024
 """The longest block of headers, in bytes: a common limit of HTTP servers."""
 
 MAX_SKIPPED_BYTES = 1024 * 1024 * 1024
-"""A body that is too long to read is skipped, up to so many bytes. A higher `Content-Length` counts
-as garbage, since to wait for so many bytes would be to wait for ever."""
+"""Most bytes that we skip of a body that is too long to read. A higher `Content-Length` counts as
+garbage: that many bytes may never come."""
 
 # `re` compiles these patterns when they are first used: most clients send no headers.
 _HEADER = rb"\A[!#$%&'*+.^_`|~0-9A-Za-z-]+[ \t]*:"

@@ -40,7 +40,7 @@ Even then we read input, since it has the answers for which calls wait, and thei
 """
 
 MAX_PENDING_BYTES = 64 * 1024 * 1024
-"""The requests of pending calls may have at most so many bytes; beyond, calls are refused too."""
+"""The most bytes of all pending calls' requests; beyond, calls are refused too."""
 
 DRAIN_SECONDS = 10.0
 """How long calls in flight may continue after the end of input."""
@@ -53,7 +53,7 @@ Without this limit, two programs that answer each other's errors would go on for
 """
 
 TURN_SECONDS = 0.01
-"""We deal with input for so many seconds at a stretch. Then other tasks have a turn of the loop.
+"""How long we deal with input at a stretch. Then other tasks have a turn of the loop.
 One read may bring a thousand calls, and in a large room each may take ten milliseconds."""
 
 CHANGES_SECONDS = 0.25
@@ -288,7 +288,7 @@ class Session:
                 value = self._run(call)
                 response = self._server.complete(call, await value if call.of.waits else value)
         except asyncio.CancelledError as error:
-            # If not the call itself was cancelled, but something that it waited for, we owe it a
+            # If something that the call waited for was cancelled, and not the call itself, we owe a
             # reply.
             if (task := asyncio.current_task()) and task.cancelling():
                 raise

@@ -19,7 +19,7 @@ MAX_LISTENERS = 64
 
 
 MAX_URIS = 1_000
-"""We look at so many resources of a listening request; a bridge has two hundred at most."""
+"""The most resources of a listening request that we look at; a bridge has some two hundred."""
 
 
 class Subscriptions:

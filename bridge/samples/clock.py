@@ -7,8 +7,8 @@ from typing import Annotated
 from bridge.toolkit import Interpret, tool
 
 PROMPT = (
-    "Tell the person the local time in a short sentence, with the zone. It is that of the computer "
-    "on which this server runs, which need not be where the person is: say so if that may matter."
+    "Tell the person the local time in a short sentence, with the zone. It is the time of the "
+    "computer that this server runs on. The person may be elsewhere: say so if that may matter."
 )
 
 

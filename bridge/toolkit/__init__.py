@@ -11,8 +11,8 @@ Parameters before a `/` are not arguments of the caller: the bridge passes them 
 
 - `RoomLink`: the room, its journal and its connection.
 - `Configuration`: the settings as they were read at the start.
-- `Context`, the last of them: a call reaches its caller through it, for progress, log messages, and
-  questions to its user, to its model and for its roots.
+- `Context`, the last of them: through it a call sends progress and log messages to its caller, and
+  asks the user, the model, or for the roots.
 
 If a call of an `async def` is cancelled, `asyncio.CancelledError` is raised in it. An `LlmNode` has
 a model do the work of a tool. `serve` runs an MCP server that has only these tools. Pass what

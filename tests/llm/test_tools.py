@@ -89,7 +89,7 @@ async def test_what_is_found_rests_on_events_that_were_given(tmp_path: Path) -> 
     assert (nothing["found"], nothing["events"]) == (False, [])
     _, unknown, _, unfounded = service.asked
     assert "'epoch-1' is the cursor of no event that you were given" in unknown.user
-    assert "rests on events" in unfounded.user
+    assert "cite the events" in unfounded.user
 
 
 async def test_events_that_are_cited_come_back_as_far_as_a_page_holds_them(tmp_path: Path) -> None:
