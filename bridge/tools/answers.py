@@ -17,8 +17,8 @@ def answer(record: Record, journal: Journal, said: Record) -> Entry | None:
     """Return an event as an entry of `answers`; None if it is no answer to what we `said`.
 
     `said` is the room's reflection of our message, or the error that returned it. An answer is a
-    live message from somebody else with more than signals in it, or an error about our message. The
-    error comes from an occupant who answered it, or from the room that returned it.
+    live message from another occupant with more than signals in it, or an error about our message.
+    The error comes from an occupant who answered it, or from the room that returned it.
     """
     how = _how(record.event, getattr(said.event, "id", None))
     if how is None or record.number <= said.number:

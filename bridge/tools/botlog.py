@@ -17,16 +17,16 @@ from bridge.xmpp.checks.evidence import Evidence, Finding, list_of
 from bridge.xmpp.checks.questions import asks_of, left_out
 
 MAX_LOG_BYTES = 16 << 20
-"""So much of the end of a log is read."""
+"""Bytes that are read from the end of a log."""
 
 OLD_SECONDS = 3_600.0
-"""An error so long ago does not explain what an occupant does who is in the room now."""
+"""An error that is older does not explain what an occupant does who is in the room now."""
 
 _DATED = 366 * 86_400
-"""A time without a date is read as one in the beginning of 1970."""
+"""An earlier time has no date: `time_in` puts it at the beginning of 1970."""
 
 MAX_TEXT = 300
-"""A finding quotes at most so many characters of the path of a log."""
+"""Most characters of a log's path that a finding quotes."""
 
 
 class _Clock:
@@ -61,7 +61,7 @@ def stream(path: Path, evidence: Evidence) -> Finding:
         hint = "BRIDGE_BOT_LOGS, or --log, names the file."
         return Finding(None, f"The log {where} cannot be read: {error.strerror}.", hint)
     ours = [each for each in streams if _is_of(each, evidence)]
-    # A bot that never got so far named no room.
+    # A bot that failed before it joined named no room.
     ours = ours or [each for each in streams if not each.stream.rooms.by_jid]
     if ours:
         return _finding_of(path, ours, evidence, clock)
@@ -106,9 +106,9 @@ def _finding_of(path: Path, ours: Sequence[Examined], evidence: Evidence, clock:
 
 
 def _is_over(seconds: float, evidence: Evidence) -> bool:
-    """Whether an error at this time is over: the occupant is in the room, and has answered since.
+    """Whether an error at this time is over, so that the log does not name it as the cause.
 
-    An error that is older than `OLD_SECONDS` is over, too.
+    The occupant is in the room, and has answered since, or the error is older than `OLD_SECONDS`.
     """
     asked = evidence.past.outcome
     answered = bool(evidence.answers) and asked is not None and seconds < asked.at
@@ -121,7 +121,7 @@ def _read(
 ) -> Sequence[Examined]:
     """Return the streams in the end of a log; raises `OSError`.
 
-    If the log is whole `until` some time, what had not come by then never came.
+    With `until`, the log is complete up to this time: what had not come by then never came.
     """
     left = left_out(evidence, asks_of(evidence))
     command = left[-1].asks[-1].what if left else ""

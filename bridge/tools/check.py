@@ -32,7 +32,7 @@ minute after which clients give up."""
 
 
 OUR_WORDS = frozenset({"settings", "resolve", "connect"})
-"""The stages whose details quote nothing that a server or somebody in a room said."""
+"""The stages whose details quote neither a server nor an occupant."""
 
 log = logging.getLogger(__name__)
 
@@ -110,7 +110,7 @@ async def xmpp_check(link: RoomLink, current: CurrentSettings, context: Context,
         raise ToolError(
             "Another check is under way.",
             condition="resource-constraint",
-            hint="Ask again once that one has answered: it takes 50 s at most.",
+            hint="Call again once that check has answered: it takes 50 s at most.",
         ) from error
     try:
         return await _check(link, current, context)

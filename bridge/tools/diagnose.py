@@ -1,4 +1,4 @@
-"""The tool that finds out why somebody in the room does not do what is expected of them."""
+"""The tool that finds out why an occupant does not do what is expected of it."""
 
 import asyncio
 import shlex
@@ -13,7 +13,7 @@ from bridge.mcp.schema import always
 from bridge.mcp.toolset import tool
 from bridge.store.database import Recorded
 from bridge.store.errors import StoreError
-from bridge.text import iso, name_of, visible
+from bridge.text import counted, iso, name_of, visible
 from bridge.tools.answers import MAX_ANSWERS, answer, call
 from bridge.tools.entries import MARK_BYTES, NOTICE, RESULT_BYTES, Entry, fit, nonempty
 from bridge.tools.link import MAX_NAMED, Nickname, RoomLink, RoomName
@@ -38,7 +38,7 @@ from bridge.xmpp.muc import roomservice
 from bridge.xmpp.muc.membership import Membership
 
 RECORDED_SECONDS = 3_600.0
-"""How far back before this bridge came recorded events count; earlier talk is forgotten."""
+"""How far before this bridge came recorded events count; earlier talk is forgotten."""
 
 MAX_ASKED = 50
 """The most occupants of a room that the bridge asks what they are: the last who spoke."""
@@ -47,7 +47,7 @@ MAX_PROGRAMS = 20
 """The most programs in one result."""
 
 MAX_OTHERS = 5
-"""The most answers to others in one result, and the most of those who were left without one."""
+"""The most answers to others in one result, and the most questions left without an answer."""
 
 BRIEF_BYTES = 2_500
 """The most bytes of a result in brief: a model reads the result of each look."""
@@ -73,10 +73,10 @@ Diagnosis: TypeAlias = Annotated[
         notice=str,
     ),
 ]
-"""What is known of why somebody does not do what is expected of them."""
+"""Why an occupant does not do what is expected of it, as far as that is known."""
 
 
-@tool("xmppDiagnose", title="Why somebody does not answer", read_only=True)
+@tool("xmppDiagnose", title="Why a bot does not answer", read_only=True)
 async def xmpp_diagnose(
     link: RoomLink,
     /,
@@ -84,7 +84,7 @@ async def xmpp_diagnose(
     room: RoomName = None,
     detail: Annotated[Literal["brief", "full"], "full has all findings"] = "brief",
 ) -> Diagnosis:
-    """Use this when somebody else in the room, such as a bot, does not do what is expected of it.
+    """Use this when a bot, or another occupant of the room, does not do what is expected of it.
 
     Begin with it: it says nothing in the room. `outcome` decides: for `cause` the `verdict` names
     it; for `unknown`, `nextStep` is the call to make, often xmppSend, and then ask here again.
@@ -118,11 +118,11 @@ class _RoomFindings(NamedTuple):
     since: float
     """The time at which the known events of the room begin."""
     hides: bool = False
-    """Whether somebody was asked who comes and goes."""
+    """Whether the bridge asked an occupant who comes and goes."""
     asked: str = ""
     """What the bridge said last, if the room passed it on."""
     answers: Sequence[Entry] = ()
-    """What anybody answered to that."""
+    """The answers to that, from any occupant."""
 
 
 class _Examination:
@@ -179,14 +179,14 @@ class _Examination:
         return membership.name if len(self._link.participant.memberships) > 1 else ""
 
     async def _partners(self, membership: Membership, known: evidence.Evidence) -> asking.Declared:
-        """Return what those declare who may be in a loop with the occupant."""
+        """Return what the occupants who may be in a loop with this one declare themselves to be."""
         names = conduct.partners(known)
         partners = [it for it in known.status.everybody if it.nickname in names]
         await self._link.declarations.ask(membership, partners)
         return self._link.declarations.of(partners)
 
     async def around(self, memberships: list[Membership]) -> Diagnosis:
-        """Return what is wrong with everybody in these rooms who looks like a program."""
+        """Return what is wrong with each occupant of these rooms that looks like a program."""
         rooms = await asyncio.gather(*(self._into(membership) for membership in memberships))
         programs = list[_Program]()
         for membership, room in zip(memberships, rooms, strict=True):
@@ -196,9 +196,9 @@ class _Examination:
                 programs.append(program._replace(finding=finding))
         outcome, verdict, step = _overall(rooms, programs)
         if any(room.others > MAX_ASKED for room in rooms) or len(programs) == MAX_PROGRAMS:
-            verdict += " Not everybody was looked at: name whom it concerns."
+            verdict += " Not every occupant was looked at: give the nickname of the bot."
         verdict += "".join({f" {ASKED}" for room in rooms if room.hides})
-        # All in a loop have the same finding.
+        # All programs in a loop have the same finding.
         findings = {program.finding: program.name for program in programs}
         entries = [_entry(name, finding) for finding, name in findings.items()]
         answers = [answer for room in rooms for answer in room.answers]
@@ -228,7 +228,7 @@ class _Examination:
         answers = seen.answers_to(outcome) if heard and outcome is not None else []
         if sent is not None and is_command(sent.body):
             even |= {str(it["sender"]) for it in answers if _is_prompt(it)}
-        # Who comes and goes may be cut off for being silent: a question would hide that.
+        # An occupant who comes and goes may be cut off for its silence: a question would hide that.
         gone = {departure.nickname for departure in status.departures}
         back = [it for it in others[:MAX_ASKED] if it.nickname in gone]
         declarations, programs = self._link.declarations, list[Occupant]()
@@ -254,7 +254,7 @@ class _Examination:
     async def _over(
         self, membership: Membership, seen: "_Seen", occupant: Occupant, declared: asking.Declared
     ) -> _Program:
-        """Return what is result of one program; it is pinged if that may decide."""
+        """Return what is found of one program; ping it if that may decide."""
         known = await seen.known_of(occupant.nickname)
         known = known._replace(**declared._asdict(), named=False)
         result = await asyncio.to_thread(diagnosis.look_over, known)
@@ -309,17 +309,18 @@ def _overall(
     causes = [program for program in programs if program.outcome == "cause"]
     if causes:
         count = len({program.finding for program in causes}) - 1
-        more = f" {count} more are found wrong." if count else ""
+        more = f" {count} more {'is' if count == 1 else 'are'} found wrong." if count else ""
         step = call("xmppCheck", {}) if causes[0].name == "bridge" else None
         return "cause", causes[0].finding.detail + more, step
     asked = [room.asked for room in rooms if room.asked]
     answered = {str(it["sender"]): it for room in rooms for it in room.answers[::-1]}
-    # An answer that people cannot read, or that comes late, clears nobody.
+    # An answer that people cannot read, or that comes late, clears no program.
     clears = any(
         it["how"] == "public" and cast("float", it["answerMs"]) <= answering.LATE_MS
         for it in answered.values()
     )
-    others = f"{len(programs)} of {sum(room.others for room in rooms)} others."
+    everybody = counted(sum(room.others for room in rooms), "other occupant")
+    looked_at = f"({len(programs)} of {everybody})"
     said = f" Nobody answered {evidence.words_of(asked[-1])}." if asked else ""
     if answered:
         times = ", ".join(
@@ -332,12 +333,12 @@ def _overall(
         said = f" Answered what the bridge said last: {times}{silence}."
     unclear = [program.nickname for program in programs if program.outcome == "unknown"]
     if programs and not unclear and (clears or not asked):
-        return "well", f"Nothing is wrong with the programs: {others}{said}", None
+        return "well", f"Nothing is wrong with the programs {looked_at}.{said}", None
     if programs:
         step = call("xmppDiagnose", {"nickname": [*unclear, programs[0].nickname][0]})
         words = "It is not known whether anything is wrong with the programs"
-        return "unknown", f"{words}: {others}{said}", step
-    verdict = f"Nobody of {others.partition(' of ')[2][:-1]} looks like a program.{said}"
+        return "unknown", f"{words} {looked_at}.{said}", step
+    verdict = f"No program is seen among the {everybody}.{said}"
     if clears:
         return "well", verdict, None
     if not asked:
@@ -348,7 +349,7 @@ def _overall(
 
 
 def _is_prompt(answer: Entry) -> bool:
-    """Whether only a program answers so fast; an error, or what is encrypted, may be anybody's."""
+    """Whether only a program answers so fast. A person's client may send an error, or encrypt."""
     is_fast = cast("float", answer["answerMs"]) <= ANSWER_SECONDS * 1000
     return is_fast and answer["how"] not in {"encrypted", "error"}
 
@@ -370,7 +371,7 @@ def _stream_of(
 
 
 def _of_others(known: evidence.Evidence) -> list[Entry]:
-    """Return the newest answers to others, and who was left without one, the oldest first.
+    """Return the newest answers to others, and questions left without an answer, oldest first.
 
     There are none if the bridge spoke itself.
     """
@@ -428,9 +429,9 @@ class _Seen:
         self._membership = membership
         self._time_slice = TimeSlice()
         self._records: list[Record] = []
-        """The newest first. Recorded ones have negative numbers, since all others are newer."""
+        """The events, the newest first. Recorded ones have negative numbers: others are newer."""
         self._cursors: dict[int, str] = {}
-        """The cursors of the recorded ones, by their numbers."""
+        """The cursors of the recorded events, by their numbers."""
 
     async def read(self) -> None:
         """Read all that the bridge has seen, and the last hour of what was recorded before."""
@@ -507,7 +508,7 @@ class _Seen:
             for number, row in enumerate(rows, len(self._cursors) + 1):
                 record = replace(walk.record(row), number=-number)
                 event = record.event
-                # Everybody in the room saw our message, so the store does not say whose it is.
+                # All in the room saw our message, so the store does not say whose it is.
                 if isinstance(event, MessageReceived) and (event.id, event.from_) in sent:
                     record = replace(record, event=replace(event, own=True))
                 records.append(record)
@@ -516,12 +517,12 @@ class _Seen:
         return records, before
 
     def answers_to(self, said: Record) -> list[Entry]:
-        """Return what anybody answered to what we `said`, the oldest first."""
+        """Return the answers to what we `said`, the oldest first."""
         after = (record for record in reversed(self._records) if record.number > said.number)
         return self._answers_in(after, said)
 
     def _answers_in(self, records: Iterable[Record], said: Record | None) -> list[Entry]:
-        """Return the answers to what we `said` last, the oldest first."""
+        """Return the `records` that answer what we `said`, in the same order."""
         journal, answers = self._link.participant.journal, list[Entry]()
         for reply in records if said is not None else ():
             if said and len(answers) < MAX_ANSWERS and (entry := answer(reply, journal, said)):

@@ -99,8 +99,8 @@ def brief(exact: Entry) -> Entry:
     """Return the fields of an event's exact form that a reader needs.
 
     Ids, direction and addresses are left out. Two remain: the id of the message that an error is
-    about, and the real JID of somebody who joins or who has no nickname in the event. `type` and
-    `source` are left out if they have their usual values. A message of ours gets `heard`: whether
+    about, and the real JID in a join or in a change of role without a nickname. `type` and `source`
+    are left out if they have their usual values. A message of ours gets `heard`: whether
     the room has sent it back. A body over `MAX_BRIEF_BODY_BYTES` is cut.
     """
     kind = exact["kind"]
@@ -129,9 +129,9 @@ def fold_repeat(
 ) -> tuple[int, Entry] | None:
     """Fold a message into the one before it in its room, if the same sender said the same.
 
-    Both are brief entries. Return the place of the former one, and the entry for both: it has the
-    time of the first message, the cursor of the last, `times`, and in `lastAt` when the last was
-    said. None if nothing is folded. A message that is encrypted or cut is not: it may differ
+    Both are brief entries. Return the place of the former message, and the entry for both: it has
+    the time of the first message, the cursor of the last, `times`, and in `lastAt` when the last
+    was said. None if nothing is folded. An encrypted or cut message is not folded: it may differ
     unseen.
     """
     room = entry.get("room")
@@ -273,7 +273,7 @@ class _Look:
 
 
 def cut(text: str, most: int) -> str:
-    """Return as much of `text` as takes at most so many bytes of JSON."""
+    """Return as much of `text` as fits into `most` bytes of JSON."""
     if len(text) * LONGEST_ESCAPE + len('""') <= most:
         return text
     while (size := len(json.dumps(text))) > most:
@@ -282,7 +282,7 @@ def cut(text: str, most: int) -> str:
 
 
 def _start(text: str, most: int) -> str:
-    """Return as much of `text` as takes at most so many bytes in UTF-8."""
+    """Return as much of `text` as fits into `most` bytes of UTF-8."""
     start = text[:most].encode("utf-8", "surrogatepass")
     if len(text) <= most and len(start) <= most:
         return text

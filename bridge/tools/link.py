@@ -43,11 +43,11 @@ class RoomLink:
         self.captures: Path | None = None
         """The folder in which `tap` keeps what bots and their servers said."""
         self.read_only = False
-        """Whether nothing may be said, so that a next step is not to say something."""
+        """Whether the bridge may not speak. Then no next step is to say something."""
         self.declarations = Declarations()
-        """What occupants of the rooms have said that they are."""
+        """What occupants of the rooms have declared themselves to be."""
         self.missing = ""
-        """What the participant needs but is not installed; empty if nothing is missing."""
+        """Why what the participant needs cannot be imported; empty if nothing is missing."""
 
     @property
     def participant(self) -> Participant:
@@ -63,7 +63,7 @@ class RoomLink:
     def look_into(self, configuration: Configuration, environ: Mapping[str, str]) -> None:
         """Take the bots' logs of the settings, and what `tap` kept unless a stranger wrote them.
 
-        A stranger's settings could name any room, and have read what was kept of it.
+        A stranger's settings could name any room, and so show what tap kept of it.
         """
         self.bot_logs = configuration.bot_logs
         if configuration.trusted:
@@ -127,7 +127,7 @@ class RoomLink:
     def event(self, cursor: str) -> Record:
         """Return the event whose entry has this cursor; raises `ArgumentError` if there is none."""
         journal = self.participant.journal
-        reason = "it is of no event, or of one that is not kept any more"
+        reason = "no event has it, or the event is not kept any more"
         try:
             number, _ = journal.position(cursor)
             record = next(journal.after(number - 1), None)

@@ -16,7 +16,7 @@ from bridge.xmpp.model.room import Occupant
 from bridge.xmpp.muc.membership import Membership
 
 LEFT_SECONDS = 3_600.0
-"""How long somebody who went is listed in `left`."""
+"""How long an occupant who left is listed in `left`."""
 
 MAX_LEFT = 20
 """The most entries of `left`, for the last who went."""
@@ -25,7 +25,7 @@ UNLISTED = frozenset({"left", "notShown"})
 """The fields of a result that name people who are not among its occupants."""
 
 NOT_SHOWN = "not shown by the room"
-"""Why somebody who speaks is not among the occupants."""
+"""Why an occupant who speaks is not listed."""
 
 LEFT_BYTES = RESULT_BYTES // 4
 """Bytes of JSON for the people who left; the rest of a result is for the occupants."""
@@ -33,7 +33,7 @@ LEFT_BYTES = RESULT_BYTES // 4
 OccupantEntry: TypeAlias = Annotated[
     dict[str, object], always(nickname=str, role=str, affiliation=str, voice=bool)
 ]
-"""Somebody in the room."""
+"""An occupant, as agents get it."""
 
 Occupants: TypeAlias = Annotated[
     dict[str, object],
@@ -58,7 +58,7 @@ def xmpp_occupants(
 ) -> Occupants:
     """To see who is in the room and can speak in it, and who left, when and why.
 
-    Who is not listed hears nothing; in a moderated room nobody hears who has no `voice`. `left`:
+    Who is not listed hears nothing; who has no `voice` is not heard in a moderated room. `left`:
     who went in the last hour, `why` and `by` whom. `notShown`: who speaks and is not listed.
     `since` is absent for who was there before the bridge. If `more`, give the last as `after`.
     """
@@ -75,7 +75,8 @@ def xmpp_occupants(
         raise not_in_room(asked.name, asked.status())
     result = occupants_of(link, rooms, nickname, limit, after)
     if nickname is not None and not result["count"] and result.keys().isdisjoint(UNLISTED):
-        raise nobody(inside, nickname, "Write the nickname exactly as it is here; case matters.")
+        hint = "Write the nickname exactly as it is here; case matters."
+        raise unknown_nickname(inside, nickname, hint)
     return result
 
 
@@ -171,7 +172,7 @@ def exact_of(
     return exact | nonempty(more)
 
 
-def nobody(rooms: Sequence[Membership], name: str, hint: str) -> ToolError:
+def unknown_nickname(rooms: Sequence[Membership], name: str, hint: str) -> ToolError:
     """Return the error for a nickname that is in none of the rooms."""
     statuses = [room.status() for room in rooms]
     names = sorted({occupant.nickname for status in statuses for occupant in status.occupants})

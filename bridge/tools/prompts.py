@@ -47,7 +47,7 @@ def diagnose_room(
     nickname: Annotated[str, "whom it concerns", Completes(nicknames)] = "",
     room: Annotated[str, "which of several rooms", Completes(rooms)] = "",
 ) -> str:
-    """Find out why the XMPP room, or somebody in it, does not behave."""
+    """Find out why the XMPP room, or a bot in it, does not behave."""
     concerns = f" It concerns the occupant {quoted(nickname)}." if nickname else ""
     seen = f" What I see: {problem}" if problem else ""
     return (

@@ -12,7 +12,7 @@ from bridge.mcp.toolset import tool
 from bridge.text import wire_name
 from bridge.tools.entries import NOTICE, RESULT_BYTES, fit, noticed
 from bridge.tools.link import RoomLink, RoomName, failed
-from bridge.tools.occupants import exact_of, nobody
+from bridge.tools.occupants import exact_of, unknown_nickname
 from bridge.tools.send import MAX_WAIT_SECONDS
 from bridge.wire import names
 from bridge.xmpp.link import stanzas
@@ -53,7 +53,7 @@ async def xmpp_ping(
     timeout_seconds: Annotated[float, Bounds(minimum=0.1, maximum=MAX_WAIT_SECONDS)] = 10,
     room: RoomName = None,
 ) -> Ping:
-    """To find out whether somebody answers over XMPP (XEP-0199), and how fast.
+    """To find out whether an address answers over XMPP (XEP-0199), and how fast.
 
     `verdict` decides, in a sentence: an error or a silence is a result too. `room` pings the room,
     `self` asks it whether the bridge is in it (`inRoom`). If an occupant is silent, `self` and
@@ -249,7 +249,7 @@ def find(link: RoomLink, target: str, name: str | None = None) -> Target:
                 raise failed(out, "A nickname is known in the room only.")
             if not status.shows_all and (hidden := stanzas.occupant_jid(room, target)):
                 return Target(TargetKind.OCCUPANT, hidden, own)
-            raise nobody(
+            raise unknown_nickname(
                 [membership],
                 target,
                 "Give server, room, self, a nickname as it is written here, or a full JID.",

@@ -80,7 +80,7 @@ def changed_by(event: Mapping[str, object], rooms: Sequence[str]) -> list[str]:
         case {"kind": "message", "direction": "out"}:
             return []
         case {"kind": "message", "payload": payload}:
-            return [] if is_signal(payload) else [STATUS]  # of which the cursor has moved
+            return [] if is_signal(payload) else [STATUS]  # its cursor has moved
         case {"kind": "message"}:
             of_default, of_room = MESSAGES, room_messages
         case {"kind": "join" | "leave" | "role" | "nick", "sender": _} | {"phase": _}:

@@ -54,7 +54,7 @@ SECONDS = 60.0
 
 
 class RateLimiter:
-    """Lets `per_minute` messages a minute be sent on average, and so many at once after a pause.
+    """Lets `per_minute` messages a minute be sent on average, and as many at once after a pause.
 
     Each message takes a token. A minute brings `per_minute` tokens, and no more are ever kept.
     """
@@ -146,8 +146,9 @@ async def xmpp_send(
     """Use this to say something in the chat room, where everybody reads it, and see who answers.
 
     Succeeds once the room has sent the message back, else fails with the reason; nothing is queued
-    or sent twice. With `awaitSeconds` it waits for `answers` (of anybody, or only `from`), and says
-    `how` each came: public, private, encrypted, no-body, error. None: make the call in `nextStep`.
+    or sent twice. With `awaitSeconds` it waits for `answers` (of all, or only `from`), and says
+    `how` each came: public, private, encrypted, no-body, error. If none: make the call in
+    `nextStep`.
     """
     if (seconds := timeout_seconds + await_seconds) > MAX_WAIT_SECONDS:
         raise ArgumentError(

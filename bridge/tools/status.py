@@ -119,7 +119,7 @@ def describe_status(link: RoomLink, current: CurrentSettings) -> Status:
 
 
 def _incoming(status: RoomStatus, room: str | None) -> dict[str, object]:
-    """Return the last message from somebody else, and `room` where there are several."""
+    """Return the last message of another occupant, and `room` where there are several."""
     assert status.last_incoming is not None
     message, at = status.last_incoming.message, status.last_incoming.at
     entry: dict[str, object] = {

@@ -19,7 +19,7 @@ CASES: dict[str, tuple[dict[str, str], tuple[str, ...], int, str]] = {
     "it answers": ({}, ("Echo", *SAY), 0, "Nothing is wrong: "),
     "nothing was said": ({}, ("Echo",), 2, "\nNext: xmpp-bridge diagnose --sandbox --say "),
     "it is not there": ({}, ("Nobody",), 2, '"Nobody" was never in the room '),
-    "all programs": ({}, (), 2, "is wrong with the programs: 1 of 1 others."),
+    "all programs": ({}, (), 2, "is wrong with the programs (1 of 1 other occupant)."),
     "all programs, and it speaks": ({}, SAY, 0, 'said last: "Echo" after '),
     "read-only": ({"BRIDGE_READ_ONLY": "1"}, ("Echo",), 2, "\nNext: xmpp-bridge watch --sandbox"),
     "read-only, and it speaks": ({"BRIDGE_READ_ONLY": "1"}, ("Echo", *SAY), 2, "READ_ONLY in the"),
@@ -72,7 +72,7 @@ async def test_without_a_nickname_the_exit_code_is_about_the_programs_in_the_roo
 ) -> None:
     environment = prosody.environment(LANG="C")
     code, out, err = await run(tmp_path, environment, "diagnose")
-    assert (code, "Nobody of 0 others looks like a program." in out) == (2, True), out + err
+    assert (code, "No program is seen among the 0 other occupants." in out) == (2, True), out + err
     room, account = environment["MUC_ROOM"], prosody.robot
     async with Witness(prosody, account, room, "Robot") as robot:
         await configure(robot, whois="anyone")

@@ -212,7 +212,7 @@ async def test_without_a_nickname_it_looks_at_whoever_says_that_it_is_a_program(
     assert [it["detail"].partition('"')[2].partition('"')[0] for it in found["findings"]] == [
         *programs
     ]
-    words = "It is not known whether anything is wrong with the programs: 3 of 8 others."
+    words = "It is not known whether anything is wrong with the programs (3 of 8 other occupants)."
     assert (found["outcome"], found["verdict"]) == ("unknown", words)
     assert found["nextStep"] == {"tool": "xmppDiagnose", "arguments": {"nickname": "Bot"}}
     assert found["answers"] == []
@@ -234,14 +234,16 @@ async def test_without_a_nickname_it_looks_at_whoever_answers_as_a_program(
         if kind
         else ['"Robot" answers as programs do; it answered "!ping" of "Wilma" after 100 ms.']
     )
-    assert (found["verdict"] == "Nobody of 1 others looks like a program.") is (kind is not None)
+    assert (found["verdict"] == "No program is seen among the 1 other occupant.") is (
+        kind is not None
+    )
 
 
 async def test_a_cause_of_one_program_is_the_verdict_and_the_bridges_words_concern_nobody() -> None:
     played = _beside(SENT, HEARD, stream=Asked(_saying({"Robot": "client/bot"})))
     found = await _diagnosed(played.link, nickname=None)
     assert _ok(found) == {"program": None}
-    assert found["verdict"].endswith('1 of 1 others. Nobody answered "!ping".')
+    assert found["verdict"].endswith('(1 of 1 other occupant). Nobody answered "!ping".')
     visitor = replace(occupant("Robot"), role="visitor")
     played.picture = replace(STATUS, occupants=(*STATUS.occupants, visitor), moderated=True)
     played.publish(_said("Wilma", "!ping"))
@@ -266,7 +268,7 @@ async def test_a_crowd_is_asked_within_limits_and_the_bridges_other_session_is_l
     assert brief["truncated"]
     asked = [to for to, namespace in stream.asked if namespace == DISCO_INFO]
     assert len(asked) == MAX_ASKED  # what was answered counts for an hour
-    assert "Not everybody was looked at" in found["verdict"]
+    assert "Not every occupant was looked at" in found["verdict"]
     ours = replace(occupant("Other"), real_jid="bot@example/other")
     own = replace(STATUS.occupants[0], real_jid="bot@example/r")
     played = Standing(picture=replace(STATUS, occupants=(own, ours)))
@@ -356,7 +358,7 @@ async def test_without_a_nickname_three_silent_bots_are_no_all_clear() -> None:
         link.participant.publish(event, at=time.time() - 100)  # type: ignore[attr-defined]
     found = await _diagnosed(link, nickname=None)
     assert (found["outcome"], len(found["findings"])) == ("unknown", 3)
-    assert found["verdict"].endswith('3 of 3 others. Nobody answered "!ping".')
+    assert found["verdict"].endswith('(3 of 3 other occupants). Nobody answered "!ping".')
     answered = _said("Bot", "pong")
     link.participant.publish(answered, at=time.time() - 99.9)  # type: ignore[attr-defined]
     found = await _diagnosed(link, nickname=None)
