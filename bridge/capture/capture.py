@@ -95,7 +95,7 @@ class Capture:
     def pause(self, seconds: float, sessions: Collection[str] | None = None) -> None:
         """Let the rules know what time it is: something may not have come.
 
-        If `sessions` are named, no other stream is under way.
+        With `sessions`, only the streams of these sessions are under way.
         """
         pause = Stanza(False, Element(PAUSE), LogPlace("", 0, ""), seconds)
         for session, streams in self._open.items():
@@ -128,7 +128,7 @@ class Capture:
             ended[0].add([cause("period", place, count=len(ended), seconds=seconds)])
 
     def _takes_apart(self, stanza: Stanza) -> bool:
-        """Take what is no stanza of one stream; return whether it was that."""
+        """Take a failure, a pause, or a hole in no single stream; return whether it was such."""
         session, is_hole = stanza.session, stanza.element.tag == HOLE
         if stanza.element.tag not in {FAILURE, PAUSE, HOLE}:
             return False

@@ -19,8 +19,8 @@ _CAUSES = {
     for row in rows_of("""
 closed: ended; error, RFC 6120, 4.4
     The server closed the stream without an error{after}.
-    -> If it was silent before, let the client ping the server (XEP-0199); in any case let it
-    connect again.
+    -> If the stream was silent before, let the client ping the server (XEP-0199); in any case let
+    it connect again.
 error: ended; error, RFC 6120, 4.9.3
     {message}{sent}{after}
     -> {hint}
@@ -31,8 +31,8 @@ not-xml: ended; error, RFC 6120, 4.9.3
     or HTTP to this port.
 too-big: ended; error, RFC 6120, 13.12
     {message}{sent}{after}
-    -> The stanza may be larger than the server takes: let the client cut its answers, or send a
-    link (XEP-0363). Else it was too much or too fast.
+    -> The stanza may be larger than the server takes: let the client shorten its answers, or send a
+    link (XEP-0363). Else it sent too much, or too fast.
 too-high: ended; error, XEP-0198, 4
     {message}{sent}{after}
     -> Let the client count messages, presence and iqs only, from enabled on, and begin anew with
@@ -43,8 +43,8 @@ no-answer: ended; error, RFC 6120, 4.2
     than XMPP, or a firewall.
 no-reply: ended; error, RFC 6120, 6.4
     The server never answered the client's {what}{within}.
-    -> The server is there, and says nothing more: look into its log, since what checks its logins
-    may hang, or something between keeps the answer back.
+    -> The server was there, and fell silent: see in its log whether its check of passwords hangs.
+    If it did answer, something between the two keeps the answer back.
 unauthorized: ended; error, RFC 6120, 4.9.3.12
     {message}{sent}{after}
     -> For a component, check its secret: it has to be the same in the server's configuration. For a
@@ -55,8 +55,8 @@ taken-over: ended; error, RFC 6120, 4.9.3.3
     Let the server choose the resource, or run one copy.
 cut: ended; error, RFC 6120, 4.6
     The connection broke, and neither side had ended the stream{after}.
-    -> Look at the network between the client and the server. If it was silent before, let the
-    client ping the server (XEP-0199).
+    -> Look at the network between the client and the server. If the stream was silent before, let
+    the client ping the server (XEP-0199).
 period: ended; error, RFC 6120, 4.6.1
     {count} streams of this client ended after {seconds:.0f} s each.
     -> A fixed period is a timeout of the server, a proxy or a NAT: let the client ping the server
@@ -103,11 +103,12 @@ old-mechanism: login; error, RFC 6331, 1
     -> The mechanism may be what fails: let the client use another that the server offers
     ({others}). If that fails too, check the client's user name and password.
 given-up: login; error, RFC 6120, 6.4
-    The client gave its login by {mechanism} up {when}.
-    -> If SCRAM went on to its last step, the password or the server is not the right one; the
-    client's own log says more.
+    The client gave up its login by {mechanism} {when}.
+    -> If SCRAM came to its last step, the password is wrong, or the server is another than meant;
+    the client's own log says more.
 no-mechanism: login; error, RFC 6120, 6.3.3
-    The client tried no login: of what the server offers{offer}, {offered}, it uses none here.
+    The client tried no login: it uses none of the mechanisms that the server offers{offer}:
+    {offered}.
     -> Switch a mechanism on that both sides have. Many clients use PLAIN, or log in at all, under
     TLS only: then switch STARTTLS on in the server, or use the port for direct TLS (usually 5223).
 no-login: login; error, RFC 6120, 6.4.1
@@ -211,8 +212,8 @@ presence-bounced: refused; warning, RFC 6120, 8.3
     -> Check the address to which the client sends presence, and its form. If it is a room, the
     client is not in it.
 unheard: silent; note, XEP-0045, 7.4
-    {messages} named it, or {were} answered; `--command TEXT` makes that an error.
-    -> Give the beginning of what it should answer.
+    {messages} named the client, or {were} answered; `--command TEXT` makes that an error.
+    -> Give --command the beginning of the messages that the client should answer.
 one-sided: unanswered; note, RFC 6120, 8.2.3
     The log has only what the client {did}: what is missing on the other side is not known.
     -> Log both directions.
@@ -222,7 +223,8 @@ other-error: refused; note, RFC 6120, 8.3
     -> Nothing, unless the client needed what it asked for there.
 refused-request: refused; note, RFC 6120, 8.3
     The client's request {what} was refused by {other} ({condition}){why}.
-    -> Nothing, unless the client needs what it asked for: many ask what the other side knows.
+    -> Nothing, unless the client needs what it asked for: many clients ask what the other side can
+    do.
 bounced-chat: refused; error, XEP-0045, 7.4
     {message} It was of type {type}, to the whole room.{sent}
     -> Send what the whole room should read with type groupchat.
@@ -245,7 +247,8 @@ failed: silent; note, RFC 6120, 8
     -> See whether it should have handled what came just before.
 mentioned: silent; warning, XEP-0045, 7.4
     The message {what} names the client, and it sent no message {within}.
-    -> If it is a question to the client, explain with --command and how such messages begin.
+    -> If it was meant for the client, run explain with --command and the beginning of such
+    messages.
 private: misplaced; error, XEP-0045, 7.4
     The message {what} in the room {room} was answered in private.
     -> Answer with type groupchat to the room's bare JID.

@@ -35,7 +35,7 @@ class Entity:
         return domain_of(self.account or self.host).lower()
 
     def other_side(self, jid: str | None) -> str:
-        """Return the address that is asked or answers; empty for the client's own server."""
+        """Return the address that is asked or answers; empty for its own account or server."""
         jid = (jid or "").lower()
         account = lower_bare(self.account)
         return "" if jid in {account, self.account.lower(), self.domain} else jid

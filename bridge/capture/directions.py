@@ -1,4 +1,4 @@
-"""Learns from a log which of its entries the client sent, and which it received. Pure, and bounded.
+"""Learns from a log which entries the client sent, and which it received. Pure, within bounds.
 
 An entry's shape is the logger's own text before the XML, with times, numbers and addresses
 replaced. A word in the shape names the direction. What one side alone can send shows whose view

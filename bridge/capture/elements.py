@@ -33,8 +33,8 @@ MAX_NAMES = 30_000
 has fewer, even in the longest entry."""
 
 MAX_DEPTH = 128
-"""The most elements of a stanza inside one another. To write a page, we call a function again for
-each. Clients and servers nest some twenty."""
+"""The most elements of a stanza inside one another. To write a page, a function calls itself for
+each level. Clients and servers nest some twenty."""
 
 LONG_REST = 1024
 """If the beginning of a stanza is longer, we do not read it a second time."""
@@ -75,8 +75,8 @@ _MARKUP = re.compile(r"(?<=<)[*`]+|(?<=[^\s>*`])[*`]+(?=/?>)|(?<=\s)[*`]+(?=[\w:
 _PLACEHOLDER = re.compile(
     r"""(?:(?<==["'])|(?<=[@/.]))<([\w -]+)>|<([A-Z][A-Z_ -]*|\d\w*|U\+\w+)>"""
 )
-"""What somebody wrote in the place of a name, in an attribute or in capitals, and what `less` shows
-for a hidden character."""
+"""Matches a placeholder that a person wrote for a name, in an attribute or in capitals, and what
+`less` shows for a hidden character."""
 _NO_ELEMENT = ("<?", "<!", "</", "<stream")
 """Text with one of these beginnings is not read as an element."""
 
@@ -170,9 +170,9 @@ def _elements_in(text: str) -> tuple[list[Element], str]:
 
 
 def refusal_in(text: str) -> list[Element]:
-    """Return the stanza that begins so and has no end, if it already says that it is a refusal.
+    """Return the stanza that begins so and has no end, if its beginning shows a refusal.
 
-    It is an error, a failed login, or the presence of who was put out of a room.
+    A refusal is an error, a failed login, or the presence of an occupant that was put out.
     """
     stack, end = list[str](), 0
     for tag in TAG.finditer(text):

@@ -9,7 +9,8 @@ from bridge.capture.stream import Stream
 from bridge.wire.names import lower_bare
 
 MAX_FINDINGS = 16
-"""We keep at most so many different findings of a stream, the more severe rather than others."""
+"""We keep at most so many different findings of a stream. A more severe finding replaces another.
+"""
 
 
 class _Kept(NamedTuple):

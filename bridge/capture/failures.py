@@ -41,12 +41,12 @@ _EXCEPTION = re.compile(
 )
 _PANIC = re.compile(r"\b(?P<name>panic|panicked)(?: at (?P<place>\S+))?: ?(?P<words>.*)")
 _BEGINS = re.compile('Error|Exception|Fault|panic|most recent call last|File "')
-"""What the first line of a trace has. Most lines of a log have none of it."""
+"""What the first line of a trace has. Few other lines of a log have any of it."""
 
 _LIBRARY = re.compile(
     r"(?:site|dist)-packages|node_modules|[/\\]lib[/\\]python|^node:|^internal/|^<|\.cargo|/gems/"
 )
-"""The files of libraries: a program's author looks for a line of his own."""
+"""Matches a file of a library: a program's author looks for a line of the program."""
 
 
 class Failure(NamedTuple):

@@ -158,7 +158,7 @@ def how_to(begin: str) -> str:
     for row in HOW_TO.strip().split("\n"):
         mark, library, how = row.split(": ", 2)
         if re.search(mark, begin, re.IGNORECASE):
-            return f"the log seems to be of {library}; its stanzas get into it by {how}"
+            return f"the log seems to be from {library}; to get the stanzas into it: {how}"
     return (
         "switch on the program's debug log, which has the stanzas: in Python "
         "logging.basicConfig(level=logging.DEBUG), elsewhere the level debug"

@@ -21,7 +21,7 @@ OLD_MECHANISMS = frozenset({"DIGEST-MD5", "CRAM-MD5"})
 MALFORMED = frozenset({"malformed-request", "incorrect-encoding"})
 """The conditions of a message of SASL that the server cannot read (RFC 6120, 6.5)."""
 MAX_REFUSALS = 16
-"""We remember at most so many refused logins of a stream; servers end it before."""
+"""We remember at most so many refused logins of a stream; servers end the stream before."""
 EMPTY = frozenset({"", "="})
 """Data of no length (RFC 6120, 6.4.2)."""
 
@@ -323,9 +323,10 @@ def unmanaged(login: LoginState, client: Entity, stanza: Stanza) -> Iterator[Out
 
 
 def overcounted(login: LoginState, client: Entity, stanza: Stanza) -> Iterator[Finding]:
-    """Find that a side acknowledges more than was sent to it, also once the next stanza is there.
+    """Find that a side acknowledges more than was sent to it.
 
-    Some libraries log an acknowledgement just before the stanza that it acknowledges.
+    An acknowledgement is judged at the next stanza: some libraries log it just before the stanza
+    that it acknowledges.
     """
     del client
     if login.excess is not None:

@@ -2,8 +2,8 @@
 
 The reader passes over everything else, since logs have other lines too. If the log has only a part
 of a stanza, the reader yields a hole, which may also hide other stanzas. So no rule can say that an
-answer never came if the log may have lost it. What stands outside the logger's own place is
-somebody's words, and is passed over.
+answer never came if the log may have lost it. What stands outside the logger's own place is a
+stranger's words, and is passed over.
 """
 
 import json
@@ -45,8 +45,8 @@ MAX_BEGIN = 16 * 1024
 """We look for the name of a library in so many characters."""
 
 MAX_TORN = 2
-"""An entry is a hole if it is in a place that is not the logger's own, and there at most so often:
-the log may have lost a part of its line. Else the program prints stanzas there."""
+"""If a place that is not the logger's own has at most so many entries, they are holes: the log may
+have lost parts of their lines. With more entries, the program prints stanzas there."""
 
 MAX_SAID_LINE = 4096
 """The most characters of a line of such a text."""
@@ -59,7 +59,7 @@ MAX_TOKENS = 1_000
 
 _MARKS = {row.mark for row in ROWS}
 _PRINTABLE = ("&lt;", "&#", "CDATA", *_MARKS)
-"""What stands in a stanza with such a text."""
+"""What a stanza has in which a stranger's text looks like XMPP."""
 _TELLING = ("<", *_MARKS)
 """What stands in a text that looks like XMPP."""
 _COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
@@ -204,7 +204,7 @@ class LogReader:
         return stanzas
 
     def _admitted(self, fragment: Fragment) -> Fragment | None:
-        """Return a fragment unless somebody said it; learn from it."""
+        """Learn from a fragment, and return it; None if it repeats a stranger's words."""
         if not fragment.shape and not fragment.text:  # a part that has no beginning
             return fragment
         place = self._directions.place_of(fragment.shape)
@@ -228,7 +228,7 @@ class LogReader:
         return fragment
 
     def _is_said(self, fragment: Fragment) -> bool:
-        """Whether an entry prints what somebody said, or a part of that."""
+        """Whether an entry prints a stranger's words, or a part of them."""
         text, line = fragment.text.replace("\\", ""), fragment.line.replace("\\", "")
         if not fragment.is_row and any(text in each for each in self._said):
             return True
@@ -278,7 +278,7 @@ class LogReader:
                 is_known = element is first and shape
                 way = said if is_known else self._directions.direction(shape, element)
                 if way is None and element.tag == HEADER:
-                    continue  # it is whole, and means the same for no stanza of either side
+                    continue  # it is whole, so no stanza is lost
                 if way is None:
                     element = Element(HOLE)
             elif way is None:

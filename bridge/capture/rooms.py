@@ -155,7 +155,10 @@ class Rooms:
                     yield from _take_presence(room, client, stanza)
 
     def late(self, client: Entity, stanza: Stanza, count: int) -> Iterator[Finding]:
-        """Find rooms that never answered while others did: presence of others answers nothing."""
+        """Find rooms that did not answer in time, though the client got something else.
+
+        Presence does not count as such: much of it may come first.
+        """
         del client
         if stanza.sent or stanza.element.tag in {"presence", HOLE}:
             return
@@ -287,7 +290,7 @@ def _said(message: Element) -> tuple[str, str]:
 
 
 def _is_about_room(presence: Element) -> bool:
-    """Whether an error is a room's: it is an occupant's address, or repeats the request."""
+    """Whether an error is a room's: it is from an occupant's address, or repeats the request."""
     return "/" in _from(presence) or presence.find(names.JOIN) is not None
 
 
@@ -299,7 +302,10 @@ def _seconds(room: Room, stanza: Stanza) -> float:
 
 
 def _key(client: Entity, stanza: Stanza) -> str:
-    """Return the key of the room that a stanza is to or from. A component has a seat an address."""
+    """Return the key of the room that a stanza is to or from.
+
+    A component may be in a room once with each of its addresses.
+    """
     other, own = ("to", "from") if stanza.sent else ("from", "to")
     jid = names.lower_bare(stanza.element.get(other, "")[:MAX_TEXT])
     if not client.is_component:

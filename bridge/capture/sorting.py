@@ -28,7 +28,7 @@ def begins(stanza: Stanza, stream: Stream) -> bool:
 
 
 def claim(stanza: Stanza, stream: Stream, streams: list[Examined]) -> None:
-    """Give a stream the room that the stanza is about, and for which another seemed to ask."""
+    """Give a stream the room that the stanza is about, if another stream seemed to ask for it."""
     element = stanza.element
     jid, _, nickname = element.get("from", "").partition("/")
     if stanza.sent or element.tag != "presence" or len(streams) == 1:

@@ -84,7 +84,7 @@ class Stream:
         return cut(self.ending, self.client, self.login, stanza)
 
     def conclusion(self) -> Iterator[Finding]:
-        """Note at the end of a stream why nothing found is no proof that nothing is wrong."""
+        """Note at the end of a stream what the log cannot show, although something may be wrong."""
         yield from self.talk.conclusion()
         client, login = self.client, self.login
         stops = login.restarting and login.began_tls and not login.authenticated

@@ -110,7 +110,7 @@ class Talk:
         self.waiting = AwaitedStanzas()
         """The messages that have to be answered."""
         self.answered = Newest[str, int](MAX_ANSWERED)
-        """How often the client answered a message, by its `key_of`; never, once it ignored one."""
+        """How often the client answered a message, by its `key_of`, since it last ignored it."""
         self.heard: Heard | None = None
         """The latest live message of another occupant that the client has not answered yet."""
         self.reflection: Heard | None = None
@@ -126,7 +126,7 @@ class Talk:
         """The command of the history and what the client said after it, by `_exchange`, and the
         finding if that was an answer."""
         self.is_crowded = False
-        """Whether several messages wait for an answer, so that it is of one of them."""
+        """Whether messages came in quick succession, so that an answer may be to any of them."""
         self.mistyped: Disproof | None = None
         """Takes back that the client answered in private, if it did so to the whole room."""
         self.failed: Disproof | None = None
@@ -137,7 +137,7 @@ class Talk:
         """Whether the client has answered a command in public. Then it is no fault that it answers
         others in private: it does so on purpose."""
         self.asides = Newest[str, int](MAX_ANSWERED)
-        """How often the client answered the same words beside the room, by their `key_of`."""
+        """How often the client answered the same words outside the room, by place and `key_of`."""
         self.encrypts = False
         """Whether the client has shown that it encrypts."""
         self.accounts = Newest[str, str](MAX_ANSWERED)
@@ -218,7 +218,8 @@ class Talk:
     def conclusion(self) -> Iterator[Finding]:
         """Note that the client answered nothing at all of what it may have been asked."""
         if self.asked_at is not None and not self.has_answered and not self._command:
-            were = "was a command, and not" if self.asked == 1 else "were commands, and none was"
+            is_one = self.asked == 1
+            were = "was a command, and was not" if is_one else "were commands, and none was"
             messages = counted(self.asked, "message")
             yield cause("unheard", self.asked_at, messages=messages, were=were)
 
@@ -255,8 +256,9 @@ class Talk:
     def is_answer_aside(self, heard: Heard, place: str) -> bool:
         """Whether what the client says in this `place` answers what it heard.
 
-        What is put to the client is, and a command, if the client turns to who gave it. Of other
-        words it is known once the client has done so before.
+        It does if the message names the client or is put to it. It does if the message is a
+        command, and the client answers in private or without a body. Otherwise it does once the
+        client has reacted `MIN_ANSWERS` times in this way, unless the user gave a command.
         """
         words = f"{place} {key_of(heard.body)}"
         times = self.asides.get(words, 0) + 1

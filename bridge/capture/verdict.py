@@ -28,7 +28,7 @@ TOLD = frozenset(
         *{"failed", "renamed"},
     }
 )
-"""The causes of notes that are aside beside "No error was found", so that it hides no error."""
+"""The causes of notes that the verdict adds to "No error was found", so that it hides no error."""
 
 ANYTHING = "*"
 """Stands for any address. An error about a stream explains findings about all addresses."""
@@ -91,8 +91,8 @@ def verdict(findings: Iterable[Finding], holes: int = 0) -> str:
         words += f" {_where(note)}: {note.message}{more}"
     if holes:
         words += (
-            f" Stanzas of which the log has only a part: {holes}; what should have come before "
-            "them, and did not, is not named."
+            f" Stanzas that the log has only in part: {holes}; an answer may be among them, so no "
+            "answer is said to be missing there."
         )
     return words
 

@@ -14,7 +14,7 @@ from bridge.wire.xmlwriter import written
 
 MAX_HELD_BYTES = 256 * 1024
 """A stanza that is longer is passed on in parts. Servers refuse most stanzas above this size, and
-whatever has to be changed is far shorter."""
+what tap changes is far shorter."""
 
 
 class Piece(NamedTuple):
@@ -69,5 +69,5 @@ def without(raw: bytes, element: Element, children: list[Element]) -> bytes:
         if child in children:
             element.remove(child)
             text = text[:begin] + text[end:]
-    # With a CDATA section, what looks like a tag may be none.
+    # In a CDATA section, text may look like a tag.
     return (text if is_plain else written(element)).encode()

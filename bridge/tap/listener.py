@@ -1,7 +1,7 @@
 """The sockets: clients that come, and the server that each is led to.
 
-A side that reads slowly slows the other side: what it has not read is not asked for. How long a
-side may be silent is its own matter.
+A side that reads slowly slows the other: tap reads no more from one than the other takes. tap sets
+no limit to how long a side may be silent.
 """
 
 import asyncio
@@ -184,7 +184,7 @@ class Link:
             sock.close()
 
     def check(self, task: asyncio.Task[None]) -> None:
-        """Log the mistake of ours that ended the connections, if any did."""
+        """Log the mistake in tap that ended the connections, if one did."""
         if not task.cancelled() and (error := task.exception()) is not None:
             fault_of_mistake("tap", error, Stage.STANDING, self._place)
 
@@ -269,7 +269,7 @@ class Link:
         self._let_speak()
 
     async def _log_in(self, success: str) -> None:
-        """Log in to the server, bound to TLS where it has that; then tell the client."""
+        """Log in to the server, bound to TLS if the server offers that; then tell the client."""
         assert self._login is not None
         secured = self._up.transport and self._up.transport.get_extra_info("ssl_object")
         login = self._login
@@ -309,7 +309,7 @@ class Link:
         self._play(self._relay.close(sent))
         self._witness.end(self._session, sent)
         (self._up if sent else self._down).end(was_cut=was_cut)
-        self._opening = None  # what fails now fails for this reason
+        self._opening = None  # the end of this side explains what fails from now on
         if self._answer is not None and not self._answer.done():
             self._answer.set_exception(ConnectionResetError())
         self._work.put_nowait(None)

@@ -1,4 +1,4 @@
-"""Writes what passed to the account's file: for its owner alone, redacted, and within bounds."""
+"""Writes what passed into the account's file: for its owner alone, redacted, and within bounds."""
 
 import fcntl
 import json

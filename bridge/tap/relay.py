@@ -49,7 +49,7 @@ PATTERNS = {
     f"{{{SM}}}enabled": re.compile(rb"""\s+location\s*=\s*(?:"[^"]*"|'[^']*')()"""),
     names.STREAM_ERROR: re.compile(rb"(<(?:[^\s<>/:]+:)?see-other-host(?:\s[^<>]*)?>)[^<]+"),
 }
-"""What is taken out of an element but for the group."""
+"""Matches what is taken out of an element; the group in it stays."""
 
 _AUTH, _SUCCESS = f"{{{SASL}}}auth", f"{{{SASL}}}success"
 _PROCEED = f"{{{TLS}}}proceed"
@@ -118,7 +118,7 @@ class Relay:
     def receive(self, sent: bool, data: bytes) -> Iterator[Step]:
         """Take what the client `sent`, or else what the server did; go through all steps at once.
 
-        After `BeginTls` nothing is kept: somebody on the way may have added what came before.
+        After `BeginTls` nothing is kept: an attacker on the way may have added what came before.
         """
         lane = self._lanes[sent]
         for piece in lane.feed(data):
@@ -132,7 +132,7 @@ class Relay:
         yield Passage(sent, self._lanes[sent].rest())
 
     def logged_in(self, success: str) -> Iterator[Step]:
-        """Tell the client that it is in, since tap is."""
+        """Tell the client that it has logged in, since tap has."""
         self._waits = False
         yield from self._tell(success)
         yield from self._begin_anew()
@@ -155,9 +155,10 @@ class Relay:
             yield from self._pass_to_client(element, raw)
 
     def _pass_unread(self, sent: bool, raw: bytes, reason: str) -> Iterator[Step]:
-        """Pass on blanks, parts of stanzas, and for a `reason` what cannot be read.
+        """Pass on blanks, parts of stanzas, and, with a `reason`, what cannot be read.
 
-        Before the login nothing of the server passes that may have to be changed.
+        Before the login, what cannot be read does not pass to the client: tap might have to change
+        it.
         """
         if reason and not (sent or self._is_in):
             yield Remark("unreadable", {"reason": quoted(reason)})

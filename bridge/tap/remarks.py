@@ -17,7 +17,7 @@ own-login: login; note, RFC 6120, 6
     server would have answered to the client's own login is not known.
     -> Leave --login away to see it.
 server-login: login; error, RFC 6120, 6.5
-    The client knows the password, and the server refused the login of tap. {message}
+    The client knows the password, and the server refused tap's login. {message}
     -> {hint}
 unreachable: ended; error, RFC 6120, 3.2
     The client came, and tap did not reach its server. {message}
@@ -26,14 +26,14 @@ certificate: tls; error, RFC 6120, 13.7.2
     The client came, and tap did not trust its server. {message}
     -> {hint}
 distrusted: tls; error, RFC 6120, 13.7.2
-    The client ended the TLS handshake with tap ({reason}). Most often it does not trust the
-    certificate of tap.
+    The client ended the TLS handshake with tap ({reason}). Most often it does not trust tap's
+    certificate.
     -> Let it trust the file {anchor} (XMPP_TLS_CA_FILE, SSL_CERT_FILE or NODE_EXTRA_CA_CERTS), for
     the domain {domain}.
 mismatch: tls; note, RFC 6120, 5.4.1
-    One side begins with TLS and the other does not: the client came to {server} the other way, so
-    tap did not lead it there.
-    -> It does no harm if the client then comes as its server does. Else use xmpp:// for STARTTLS
+    The client and its server do not fit: one begins with TLS, the other does not. So tap did not
+    connect the client to {server}.
+    -> It does no harm if the client then tries the other way. Otherwise use xmpp:// for STARTTLS
     (usually port 5222), and xmpps:// for TLS from the first byte (5223).
 taken-out: session; note, RFC 6120, 4.3
     Tap took out {what}.

@@ -34,7 +34,7 @@ class Witness:
     ) -> None:
         """`show` gets each finding as it is made, `draw` each stanza, for a page.
 
-        Of notes, `show` gets only tap's own, and each of them once.
+        `show` gets a note only if it is tap's own, and each such note once.
         """
         self.capture = Capture(command=command, observe=self._observe, on_new=self._say)
         self._file = file

@@ -126,7 +126,7 @@ CASES = {
     ),
     "login given up": (
         [*LOGIN[:5], ">>> </stream:stream>"],
-        ("login", "error", 6, "gave its login"),
+        ("login", "error", 6, "gave up its login"),
     ),
     "conflict of resources": (
         [*LOGIN, stream_error("conflict")],

@@ -178,16 +178,16 @@ def test_the_verdict_explains_within_a_client_and_counts_the_others(case: str) -
 
 ASKED = [said("Ann", "bot: ping"), said("Ann", "!ping"), said("Ben", "is bot there")]
 GROUNDS: dict[str, tuple[list[str], str]] = {
-    "three messages were not answered": ([*IN, *ASKED], "bot.log:15: 3 messages named it"),
+    "three messages were not answered": ([*IN, *ASKED], "bot.log:15: 3 messages named the client"),
     "none was": ([*IN, said("Ann", "hi")], ""),
     "it said something": ([*IN, *ASKED, says("pong")], ""),
-    "it said something before only": ([*IN, says("hello"), *ASKED], "3 messages named it"),
+    "it said something before only": ([*IN, says("hello"), *ASKED], "3 messages named the client"),
     "only what was received": (
         [said("Ann", "a"), said("Ann", "b")],
         "only what the client received",
     ),
     "only what was sent": ([ASK, says("a")], "only what the client sent"),
-    "another stream goes on": ([*IN, *ASKED, *LOGIN], "3 messages named it"),
+    "another stream goes on": ([*IN, *ASKED, *LOGIN], "3 messages named the client"),
 }
 """Logs without an error, and a part of what the verdict says beside that."""
 
@@ -209,12 +209,12 @@ COUNTS: dict[str, tuple[list[str], int, str]] = {
     "a message without an answer": (
         [*IN, said("Ann", "!ping")],
         1,
-        "1 message named it, or was a command, and not answered",
+        "1 message named the client, or was a command, and was not answered",
     ),
     "messages without an answer": (
         [*IN, *ASKED],
         3,
-        "3 messages named it, or were commands, and none was answered",
+        "3 messages named the client, or were commands, and none was answered",
     ),
     "a stanza too many": ([*MANAGED, CHAT], 1, "acknowledged 1 stanza, and had got 0"),
     "stanzas too many": ([*MANAGED, CHAT], 2, "acknowledged 2 stanzas, and had got 0"),
