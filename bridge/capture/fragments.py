@@ -54,14 +54,14 @@ _NAMES = (
     "|handshake"
 )
 _START = re.compile(
-    rf"<(?:\?xml\b|(?:stream:)*(?:{_NAMES})(?=[\s/>]|$)(?!\s+\w+=[^'\"\\])"
-    r"|/stream:stream>(?!\s+[A-Za-z])|(?<=b['\"]<)|(?<=<<\"<)"
+    rf"<(?:\?xml\b|(?:stream:)*(?:{_NAMES})(?=[\s/>]|\\/|$)(?!\s+\w+=[^'\"\\])"
+    r"|\\?/stream:stream>(?!\s+[A-Za-z])|(?<=b['\"]<)|(?<=<<\"<)"
     r"|[a-z-]+\s+xmlns=['\"]urn:ietf:params:xml:ns:xmpp-streams['\"])"
 )
 """The beginning of an element of XMPP, or of anything in data of a socket. Python's repr of an
 object has values without quotes."""
 _NAMED = re.compile(
-    r"(?:(?<=b['\"])|(?<=<<\"))<|<(?:\?|/|stream:|(?:message|presence|iq|stream|handshake)\b)"
+    r"(?:(?<=b['\"])|(?<=<<\"))<|<(?:\?|\\?/|stream:|(?:message|presence|iq|stream|handshake)\b)"
     r"|[^>]*xmlns="
 )
 """An element whose name means nothing else, or that has a namespace."""
@@ -79,7 +79,10 @@ _OF_XMPP = re.compile(
 _BINARIES = ("b'", 'b"', '<<"')
 _BINARY_END = re.compile(r'"(?:/utf8)?>>[^"]*$')
 _BROKEN_BINARY = re.compile(r'"[^\S\n]*\n\s*"')
-_ESCAPED_QUOTE = re.compile(r"""[^>=]*=\\+(["'])""")
+_UNQUOTED = re.compile(r"""[^"'\\]*(?:\\/[^"'\\]*)*""")
+_ESCAPED_QUOTE = re.compile(r"""(?<==)\\+(["'])""")
+_QUOTE_END = re.compile(r"""["'][ \t]*(?:$|[)\]},;])""")
+"""The quote behind an entry. An attribute's quote has other text behind it."""
 _DOUBLED = re.compile(r'=""[^"\s/>]')
 """A value of an attribute in a field of CSV (RFC 4180), which doubles quotes."""
 _FIELD = re.compile(r'(?:[^"]|"")*')
@@ -531,15 +534,23 @@ def _unquoted(head: str, xml: str) -> tuple[str, str | None]:
     if head[-1:] == '"' and _DOUBLED.search(xml) and (field := _FIELD.match(xml)):
         return field[0].replace('""', '"'), xml[field.end() :]
     behind = None
-    while (escape := _ESCAPED_QUOTE.match(xml)) is not None:
+    while (escape := _escaped_quote(xml)) is not None:
         inner = _up_to(escape[1], xml)
         behind = xml[len(inner) :] if behind is None else behind
         xml = unescaped(inner)
     if behind is None and head[-1:] in {"'", '"'} and "\\" in xml:
         inner = _up_to(head[-1], xml)
-        if xml[len(inner) :].rstrip(" \t)]},;") == head[-1]:
-            return unescaped(inner), ""
+        if _QUOTE_END.match(xml, len(inner)):
+            return unescaped(inner), xml[len(inner) :]
     return xml, behind
+
+
+def _escaped_quote(xml: str) -> re.Match[str] | None:
+    """Return the first quote, with its backslashes, if it is an attribute's and escaped."""
+    unquoted = _UNQUOTED.match(xml)
+    end = unquoted.end() if unquoted else 0
+    is_in_tag = xml.rfind("<", 0, end) > xml.rfind(">", 0, end)
+    return _ESCAPED_QUOTE.match(xml, end) if is_in_tag else None
 
 
 def _up_to(quote: str, text: str) -> str:

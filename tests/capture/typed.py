@@ -172,6 +172,10 @@ def _clock(number: int) -> str:
     return f"10:{number // 60 % 60:02}:{number % 60:02}"
 
 
+def _double(xml: str) -> str:
+    return xml.replace("'", '"')
+
+
 def _strophe(sent: bool, xml: str, n: int) -> str:
     return f"strophe.js:{3100 + 40 * sent} {'>>>' if sent else '<<<'} {xml}"
 
@@ -380,7 +384,7 @@ def _har(sent: bool, xml: str, n: int) -> str:
 
 
 def _array(sent: bool, xml: str, n: int) -> str:
-    return json.dumps({"data": xml.replace("'", '"'), "at": n, "dir": "tx" if sent else "rx"}) + ","
+    return json.dumps({"data": _double(xml), "at": n, "dir": "tx" if sent else "rx"}) + ","
 
 
 def _key_behind(sent: bool, xml: str, n: int) -> str:
@@ -391,7 +395,19 @@ def _console(sent: bool, xml: str, n: int) -> str:
     return f"{xml}   {'xmlOutput' if sent else 'xmlInput'} @ strophe-debug.js:{12 if sent else 15}"
 
 
+def _php(sent: bool, xml: str, n: int) -> str:
+    text = json.dumps({"xml": _double(xml), "bytes": n}).replace("/", "\\/")
+    return f"[{_clock(n)}] xmpp.DEBUG: Data {'sent' if sent else 'received'} {text} []"
+
+
+def _pods(sent: bool, xml: str, n: int) -> str:
+    message = f"{'->' if sent else '<-'} {_double(xml)}"
+    return f"[pod/bot-6d5f9/bot] {json.dumps({'message': message, 'logger': 'a'})}"
+
+
 THIRD: dict[str, Callable[[bool, str, int], str]] = {
+    "PHP": _php,
+    "JSON behind the name of a container": _pods,
     "a line above": _above,
     "addresses and arrows above": _ports,
     "rules above": _ruled,
