@@ -145,7 +145,8 @@ class Rooms:
                 yield from outside(self, client, stanza)
             case "presence" | "message", False:
                 key = _key(client, stanza)
-                yield from self._learn(client, stanza, key)
+                if key not in self.by_jid:
+                    yield from self._learn(client, stanza, key)
                 yield from self._answer(stanza, key)
                 if (room := self.by_jid.get(key)) is None:
                     return
@@ -182,8 +183,6 @@ class Rooms:
     def _learn(self, client: Entity, stanza: Stanza, key: str) -> Iterator[Disproof]:
         """Learn of a room whose join the log does not show, from what only its occupants get."""
         element = stanza.element
-        if key in self.by_jid or not key:
-            return
         jid, _, nickname = _from(element).partition("/")
         jid, is_public = jid.lower(), element.get("type") == "groupchat"
         if not jid:
@@ -263,7 +262,8 @@ def _take_presence(room: Room, client: Entity, stanza: Stanza) -> Iterator[Outco
 
 def _take_message(room: Room, client: Entity, stanza: Stanza) -> Iterator[Finding]:
     element, from_ = stanza.element, _from(stanza.element)
-    yield from too_early(room, stanza)
+    if room.early is not None:
+        yield from too_early(room, room.early, stanza)
     is_puzzle = element.get("type") != "error" and element.find(names.CAPTCHA) is not None
     if is_puzzle and room.state is RoomState.ASKED and "/" not in from_:
         text = element.findtext("body") or ""
@@ -385,15 +385,13 @@ def outside(rooms: Rooms, client: Entity, stanza: Stanza) -> Iterator[Finding]:
         yield cause("went-on", place, about=jid, more=more, hint=hint, **words)
 
 
-def too_early(room: Room, stanza: Stanza) -> Iterator[Finding]:
+def too_early(room: Room, early: Stanza, stanza: Stanza) -> Iterator[Finding]:
     """Find that a room did not take what the client said before its own presence came back."""
     element = stanza.element
-    if room.early is None:
-        return
-    id_ = room.early.element.get("id")
+    id_ = early.element.get("id")
     is_it = not id_ or element.get("id", id_) == id_
     if element.get("type") == "error" and is_it and "/" not in _from(element):
-        yield cause("too-early", room.early.place, about=room.jid, room=quoted(room.jid))
+        yield cause("too-early", early.place, about=room.jid, room=quoted(room.jid))
         room.early = None
     elif element.get("type") == "groupchat" and (_is_own(room, _from(element)) or (id_ and is_it)):
         room.early = None

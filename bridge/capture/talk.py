@@ -242,14 +242,19 @@ class Talk:
         """Return how much a message asks the client for an answer."""
         if self._command:
             return Claim.QUESTION if body.startswith(self._command) else Claim.NONE
-        known = rooms.at(room)
+        known = rooms.by_jid.get(room)
         name = self._nickname or (known.nickname if known else "")
         # Quoted lines were said before (XEP-0461, section 3).
-        words = "\n".join(line for line in body.split("\n") if line[:1] != ">")
+        words = body
+        if ">" in body:
+            words = "\n".join(line for line in body.split("\n") if line[:1] != ">")
+        names_it = is_named(name, words)
         answers = self.answered.get(key_of(body), 0)
-        if is_put_to(name, words) or answers >= (1 if is_command(body) else MIN_ANSWERS):
+        if (names_it and is_put_to(name, words)) or (
+            answers and answers >= (1 if is_command(body) else MIN_ANSWERS)
+        ):
             return Claim.QUESTION
-        if is_named(name, words):
+        if names_it:
             return Claim.MENTION
         return Claim.COMMAND if is_command(words) else Claim.NONE
 

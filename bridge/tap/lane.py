@@ -9,12 +9,18 @@ from xml.etree.ElementTree import Element
 
 from bridge.capture.elements import MAX_DEPTH, depths
 from bridge.capture.stanza import FOOTER
+from bridge.wire.names import CLIENT, COMPONENT
 from bridge.wire.xmlstream import XmlStream, XmlStreamError
 from bridge.wire.xmlwriter import written
 
 MAX_HELD_BYTES = 256 * 1024
 """A stanza that is longer is passed on in parts. Servers refuse most stanzas above this size, and
 what tap changes is far shorter."""
+
+
+_CONTENT = {space.encode(): f"{{{space}}}" for space in (CLIENT, COMPONENT)}
+"""The namespaces of stanzas (RFC 6120, section 4.8.2), and how their tags begin. The rules know
+these tags without a namespace."""
 
 
 class Piece(NamedTuple):
@@ -29,7 +35,7 @@ class StreamLane:
     """One direction, from its header on; a stream that begins anew gets a new lane."""
 
     def __init__(self) -> None:
-        self._xml = XmlStream(max_bytes=MAX_HELD_BYTES, max_depth=MAX_DEPTH)
+        self._xml = XmlStream(max_bytes=MAX_HELD_BYTES, max_depth=MAX_DEPTH, unnamed=_CONTENT)
         self._held = bytearray()
         self.unparsed = ""
         """Why what comes is no longer read, but only passed on; empty as long as it is read."""
@@ -40,7 +46,8 @@ class StreamLane:
         if not (self.unparsed or self._xml.ended):
             try:
                 for element in self._xml.feed(data):
-                    yield Piece(self._cut(len(self._held) - self._xml.unread), element)
+                    raw = self._cut(len(self._held) - self._xml.unread)
+                    yield Piece(raw, _plain(element, raw))
             except XmlStreamError as error:
                 self.unparsed = error.condition
             if self._xml.ended:
@@ -57,6 +64,15 @@ class StreamLane:
         raw = bytes(self._held[:end])
         del self._held[:end]
         return raw
+
+
+def _plain(element: Element, raw: bytes) -> Element:
+    """Return an element without the namespaces of stanzas, which it may declare itself."""
+    for space, begins in _CONTENT.items():
+        if space in raw or element.tag.startswith(begins):
+            for each in element.iter():
+                each.tag = each.tag.removeprefix(begins)
+    return element
 
 
 def without(raw: bytes, element: Element, children: list[Element]) -> bytes:

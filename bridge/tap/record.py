@@ -43,8 +43,9 @@ class CaptureFile:
 
     def add(self, at: str, sent: bool, session: str, xml: str, size: int = 0) -> None:
         """Add an entry; `size` is how many bytes passed, if `xml` has not all of them."""
-        entry = {"at": at, "direction": "out" if sent else "in", "connection": session}
-        self._waiting.append(json.dumps(entry | {"xml": xml} | ({"bytes": size} if size else {})))
+        direction, more = "out" if sent else "in", f', "bytes": {size}' if size else ""
+        entry = f'"at": "{at}", "direction": "{direction}", "connection": "{session}"'
+        self._waiting.append(f'{{{entry}, "xml": {json.dumps(xml)}{more}}}')
 
     def flush(self) -> None:
         """Write what was added, once the account is known."""

@@ -55,7 +55,6 @@ _AUTH, _SUCCESS = f"{{{SASL}}}auth", f"{{{SASL}}}success"
 _PROCEED = f"{{{TLS}}}proceed"
 _MECHANISMS = f"{{{SASL}}}mechanisms"
 _LOGIN_OFFERS = frozenset({_MECHANISMS, f"{{{SASL_CB}}}sasl-channel-binding"})
-_STANZAS = names.STANZAS | {f"{{{names.COMPONENT}}}{name}" for name in STANZA_TAGS}
 
 
 class Passage(NamedTuple):
@@ -147,7 +146,7 @@ class Relay:
         if element is None or isinstance(element, DamagedElement):
             yield from self._pass_unread(sent, raw, unparsed if element is None else element.reason)
             self._is_whole = self._is_whole and not unparsed
-        elif element.tag in _STANZAS:
+        elif element.tag in STANZA_TAGS:
             yield Passage(sent, raw, element if self._is_whole else None)
         elif sent:
             yield from self._pass_to_server(element, raw)
@@ -207,7 +206,7 @@ class Relay:
             if passed != raw:
                 yield Remark("taken-out", {"what": CHANGES[tag]})
             yield Passage(False, passed, element)
-            self._is_in = self._is_in or tag == f"{{{names.COMPONENT}}}handshake"
+            self._is_in = self._is_in or tag == "handshake"
             if tag == _SUCCESS:
                 yield from self._begin_anew()
 

@@ -13,10 +13,8 @@ from bridge.capture.stream import Stream
 from bridge.tap.record import CaptureFile, recorded
 from bridge.tap.remarks import remark
 from bridge.text import iso
-from bridge.wire.names import CLIENT, COMPONENT, HEADER, domain_of, lower_bare
+from bridge.wire.names import COMPONENT, HEADER, domain_of, lower_bare
 from bridge.wire.xmlwriter import written
-
-_DEFAULTS = tuple(f"{{{space}}}" for space in (CLIENT, COMPONENT))
 
 
 class Witness:
@@ -56,9 +54,6 @@ class Witness:
         """Take what a client sent or got."""
         if element.tag == HEADER and COMPONENT.encode() in raw:
             element.set("xmlns", COMPONENT)
-        for each in element.iter():
-            if each.tag.startswith(_DEFAULTS):
-                each.tag = each.tag.partition("}")[2]
         now = self._clock()
         at = iso(now)
         self.capture.take(Stanza(sent, element, LogPlace("", 0, at), now, session))

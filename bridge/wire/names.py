@@ -124,7 +124,7 @@ def split(tag: str) -> tuple[str, str]:
 
 def local(tag: str) -> str:
     """Return the name of an element without its namespace."""
-    return split(tag)[1]
+    return tag.rpartition("}")[2]
 
 
 def bare(jid: str) -> str:
@@ -139,7 +139,7 @@ def lower_bare(jid: str) -> str:
     we read logs without slixmpp. So this differs from `bare`: a prepared JID has capitals in
     scripts such as Cherokee, and in lower case it would be another address.
     """
-    return bare(jid).lower()
+    return jid.partition("/")[0].lower()
 
 
 def domain_of(jid: str) -> str:
@@ -159,7 +159,7 @@ def codes_of(stanza: Element) -> frozenset[int]:
 
 def is_stamped(stanza: Element) -> bool:
     """Whether a message has a delay (XEP-0203), from any entity."""
-    return any(child.tag in {STAMP, FORMER_STAMP} for child in stanza)
+    return stanza.find(STAMP) is not None or stanza.find(FORMER_STAMP) is not None
 
 
 def error_of(stanza: Element) -> StanzaError:

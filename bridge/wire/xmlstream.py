@@ -13,7 +13,7 @@ stanza may become a stanza.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from typing import ClassVar
 from xml.etree.ElementTree import Element, ParseError, XMLParser
@@ -158,15 +158,18 @@ class XmlStream:
     A stanza with more than `max_bytes`, or nested deeper than `max_depth`, is skipped, however long
     it is. Servers may turn 100 kB into 100 MB and more, since they write a namespace with each of
     its names.
+
+    If the header declares a default namespace of `unnamed`, tags in that namespace are without it.
     """
 
-    def __init__(self, *, max_bytes: int, max_depth: int) -> None:
+    def __init__(self, *, max_bytes: int, max_depth: int, unnamed: Collection[bytes] = ()) -> None:
         self.ended = False
         """Whether the other side has ended its stream in good order."""
         self.raw = b""
         """The bytes of the last element; for a skipped stanza, only its opening tag."""
         self._max_bytes = max_bytes
         self._max_depth = max_depth
+        self._unnamed = unnamed
         self._data = bytearray()
         """The bytes that have come, and whose elements were not yielded yet."""
         self._at = 0
@@ -250,8 +253,11 @@ class XmlStream:
         self._depth = 0 if self.ended else 1
         self.raw = tag = data[begin : self._at]
         self._name = _name_of(tag)
-        declared = (b" %b=%b" % pair for pair in _attributes(tag) if _is_namespace(pair[0]))
-        self._prefix = b"<s%b>" % b"".join(declared)
+        declared = [pair for pair in _attributes(tag) if _is_namespace(pair[0])]
+        named = (
+            each for each in declared if each[0] != b"xmlns" or each[1][1:-1] not in self._unnamed
+        )
+        self._prefix = b"<s%b>" % b"".join(b" %b=%b" % pair for pair in named)
         if len(self._prefix) - len(b"<s>") > MAX_DECLARED_BYTES:
             raise StanzaTooLongError
         # The encoding is UTF-8, whatever the declaration says (RFC 6120, section 11.6).

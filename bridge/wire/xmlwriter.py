@@ -26,20 +26,20 @@ def written(element: Element, inherited: str = "") -> str:
     opening = name
     if namespace == XML_NAMESPACE:
         namespace, opening = inherited, f"xml:{name}"
-    start = [f"<{opening}"]
+    start = f"<{opening}"
     if namespace != inherited:
-        start.append(f' xmlns="{escaped(namespace)}"')
+        start += f' xmlns="{escaped(namespace)}"'
     for number, (key, value) in enumerate(element.items()):
         scope, key = split(key)
         if scope == XML_NAMESPACE:
             key = f"xml:{key}"
         elif scope:
-            start.append(f' xmlns:ns{number}="{escaped(scope)}"')
+            start += f' xmlns:ns{number}="{escaped(scope)}"'
             key = f"ns{number}:{key}"
-        start.append(f' {key}="{escaped(value)}"')
+        start += f' {key}="{escaped(value)}"'
     if not len(element) and not element.text:
-        return "".join((*start, "/>"))
+        return f"{start}/>"
     content = [(element.text or "").translate(_TEXT)]
     for child in element:
         content += written(child, namespace), (child.tail or "").translate(_TEXT)
-    return "".join((*start, ">", *content, f"</{opening}>"))
+    return f"{start}>{''.join(content)}</{opening}>"

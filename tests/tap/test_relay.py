@@ -93,6 +93,26 @@ def test_everything_passes_byte_for_byte_however_it_is_cut(cuts: list[int], sent
     assert [element.tag for was_sent, element in wires.seen if was_sent is sent][-1] == FOOTER
 
 
+@pytest.mark.parametrize("space", ["jabber:client", "jabber:component:accept"])
+@pytest.mark.parametrize(
+    "header", ["xmlns='{0}'", "xmlns:c='{0}' xmlns='other'", "xmlns:c='{0}' xmlns='{0}'"]
+)
+@pytest.mark.parametrize(
+    "said",
+    ["<c:message><c:body/></c:message>", "<message xmlns='{0}'><body/></message>"],
+    ids=["prefixed", "declared"],
+)
+def test_the_rules_see_stanzas_without_the_namespace_of_stanzas(
+    header: str, said: str, space: str
+) -> None:
+    header, said = header.format(space), said.format(space)
+    if "xmlns:c" not in header:
+        said = said.replace("c:", "")
+    wires = Wires().say(True, f"<s:stream xmlns:s='u' {header}>{said}")
+    assert [each.tag for each in wires.seen[-1][1].iter()] == ["message", "body"]
+    assert wires.out[True].endswith(said.encode())
+
+
 def test_a_prolog_and_a_header_pass_as_they_came() -> None:
     wires = Wires().say(True, PROLOG + STREAM)
     assert wires.out[True] == (PROLOG + STREAM).encode()
@@ -114,7 +134,7 @@ def test_a_long_stanza_passes_in_parts_and_the_next_is_seen() -> None:
     assert len(wires.out[False]) > MAX_HELD_BYTES
     wires.say(False, long[-20:] + SAID)
     assert wires.out[False].endswith((long + SAID).encode())
-    assert wires.tags()[-2:] == [HOLE, "{jabber:client}message"]
+    assert wires.tags()[-2:] == [HOLE, "message"]
 
 
 OFFERED = {
@@ -216,7 +236,7 @@ def test_a_client_may_begin_its_new_stream_before_it_hears_of_its_success() -> N
     wires.say(False, f"<success xmlns='{SASL}'/>{SERVER}<stream:features/>")
     wires.say(True, SAID[9:])
     assert wires.out[True].endswith((STREAM + SAID).encode())
-    assert wires.tags()[-1] == "{jabber:client}message"
+    assert wires.tags()[-1] == "message"
 
 
 @pytest.mark.parametrize("sent", [True, False])

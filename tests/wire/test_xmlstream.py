@@ -45,6 +45,26 @@ def stream(max_bytes: int = MAX_BYTES) -> XmlStream:
     return XmlStream(max_bytes=max_bytes, max_depth=MAX_DEPTH)
 
 
+@pytest.mark.parametrize(
+    ("declared", "tags"),
+    [
+        ("xmlns='jabber:client'", ["message", "body", "{u:x}x", f"{CLIENT}message"]),
+        ("xmlns='other'", ["{other}message", "{other}body", "{u:x}x", f"{CLIENT}message"]),
+        (
+            "xmlns:a='jabber:client' xmlns='jabber:client'",
+            ["message", "body", "{u:x}x", f"{CLIENT}message"],
+        ),
+    ],
+)
+def test_tags_are_without_a_default_namespace_that_is_to_be_unnamed(
+    declared: str, tags: list[str]
+) -> None:
+    xml = XmlStream(max_bytes=MAX_BYTES, max_depth=MAX_DEPTH, unnamed={b"jabber:client"})
+    said = "<message><body/><x xmlns='u:x'><message xmlns='jabber:client'/></x></message>"
+    _, message = xml.feed(f"<stream {declared}>{said}".encode())
+    assert [each.tag for each in message.iter()] == tags
+
+
 def outcome(
     pieces: Sequence[bytes], max_bytes: int = MAX_BYTES
 ) -> tuple[list[bytes], type[XmlStreamError] | None]:
