@@ -218,8 +218,7 @@ one-sided: unanswered; note, RFC 6120, 8.2.3
     The log has only what the client {did}: what is missing on the other side is not known.
     -> Log both directions.
 other-error: refused; note, RFC 6120, 8.3
-    An error of type {condition}{why} came from {other} as an answer by {kind}. It is that address's
-    own, and refuses no message of the client.
+    {other} sent the error {condition}{why}, by {kind}. It refuses no message of the client.
     -> Nothing, unless the client needed what it asked for there.
 refused-request: refused; note, RFC 6120, 8.3
     The client's request {what} was refused by {other} ({condition}){why}.

@@ -1,9 +1,9 @@
 """Learns from a log which entries the client sent, and which it received. Pure, within bounds.
 
 An entry's shape is the logger's own text before the XML, with times, numbers and addresses
-replaced. A word in the shape names the direction. What one side alone can send shows whose view
-the log is, since in the log of a server or a service the words mean the reverse. A stranger's
-stanzas have no vote on that.
+replaced. A word in the shape names the direction. In the log of a server or a service, the words
+mean the reverse: what one side alone can send shows whose view the log is. A stranger's stanzas
+have no vote on that.
 """
 
 import re

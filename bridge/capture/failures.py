@@ -1,7 +1,7 @@
 """Finds in a log that the program failed: its exceptions, with the lines that lead to them. Pure.
 
-Languages write this in different ways. In all of them some lines, one behind the other, each name a
-file and a line of it, and the line before or after them names the exception.
+In every language a trace is a run of lines, each with a file and a line in it. The line before or
+after the run names the exception.
 """
 
 import re

@@ -46,7 +46,7 @@ MAX_MARK = 40
 
 MAX_TAGS = 2
 """If so many entries of a shape are first tags of stanzas, and none is whole, the logger prints
-first tags there, and we wait no longer for the ends of these stanzas."""
+first tags alone there. We no longer wait for the ends of these stanzas."""
 
 _NAMES = (
     "message|presence|iq|stream|features|error|auth|challenge|response|success|failure|abort"

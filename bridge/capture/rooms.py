@@ -23,11 +23,11 @@ MAX_ROOMS_SHOWN = 8
 """We keep the names of at most so many rooms once the stream is over."""
 
 MAX_TRIES = 5
-"""If a client asks for a room so often in a row, and the room each time refuses it or puts it out,
-it does so in a loop."""
+"""A client is in a loop if it asks for a room so often in a row, and is refused or put out each
+time."""
 
 SOON_SECONDS = 60.0
-"""If a client asks again after a longer time, it does not count as a loop."""
+"""A client that asks again after a longer time is in no loop."""
 
 AGAIN = "Let the client join again when it is out."
 """What to do if the log does not show how the room put the client out."""

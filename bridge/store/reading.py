@@ -76,8 +76,8 @@ class Reading:
     ) -> tuple[Span, Extent]:
         """Return the range of ids, and the extent for the pages.
 
-        A cursor gives the name of the database and its last id that a reader was shown, the name of
-        this machine's file, and its last row that the reader was shown.
+        A cursor gives all arguments but `query`: the reader was shown the database `store` up to
+        `id_`, and this machine's `file` up to `row`.
         """
         if self._file is not None and not self._file.target:  # the file is all
             return self._file.span(query), Extent(0, 0, 0, Shown(), "", away=True)

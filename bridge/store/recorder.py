@@ -178,7 +178,7 @@ class Recorder:
         self._let_go()
         if lost := len(self._batch) + len(self._waiting) + self._lost - self._counted:
             why = self.problem or "The store was locked at the end"
-            log.warning("%s; of what happened, %d events and stanzas were lost", why, lost)
+            log.warning("%s; %d events and stanzas were lost", why, lost)
 
     def _try(self, *, closing: bool) -> None:
         """Write the waiting items."""

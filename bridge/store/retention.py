@@ -8,8 +8,8 @@ A deleted row cannot be restored, and the process cannot know whether the clock 
 
 - After the clock jumped, no row is deleted for its age for an hour of running.
 - Rows that become too old while we run, without a jump, are deleted.
-- Rows that were already too old when we started, or when the clock jumped, are deleted too, but no
-  more than a tenth of the store in a day of running.
+- Rows may have been too old already when we started, or when the clock jumped. Of these, no more
+  than a tenth of the store is deleted in a day of running.
 """
 
 import logging

@@ -17,7 +17,7 @@ from bridge.store.pairing import SAME_SECONDS, Wanted, key_of, same
 from bridge.store.sqlite import SqliteDatabase
 from bridge.text import iso, seconds_of
 
-OUTSIDE = "the room had not let us in"
+OUTSIDE = "the room had not let the bridge in"
 """The `reason` of a gap that counts events that a room sent to a bridge outside of it."""
 
 MAX_WAITING = 20_000
