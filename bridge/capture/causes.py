@@ -24,6 +24,9 @@ closed: ended; error, RFC 6120, 4.4
 error: ended; error, RFC 6120, 4.9.3
     {message}{sent}{after}
     -> {hint}
+own-error: ended; error, RFC 6120, 4.9
+    The client itself ended the stream with an error ({condition}){why}.{got}
+    -> It did not take what the server had sent: look there, and update the client's library.
 not-xml: ended; error, RFC 6120, 4.9.3
     {message}{sent}{after}
     -> Find what the client sent last: escape what it puts into XML, and take characters out that

@@ -22,7 +22,7 @@ from bridge.capture.formats import (
 )
 from bridge.newest import Newest
 from bridge.wire import names
-from bridge.wire.names import lower_bare
+from bridge.wire.names import domain_of, lower_bare
 
 MAX_SHAPES = 1_000
 """We learn at most so many shapes, and count the entries of at most so many places. A logger has a
@@ -61,6 +61,8 @@ _CHANGING = re.compile(
 )
 _TOKEN = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_]+|[-=~]*[<>]+[-=~]*|[→⇒⮊←⇐⮈]")
 _ARROW = re.compile(r"[-=~]*(>{2,})|[-=~]+(>)|=?(<{2,})[-=~]*|(<)[-=~]+")
+_ACTOR = re.compile(r"\bserver\s+$", re.IGNORECASE)
+"""Who sends, in the client's view."""
 _REMARK = re.compile(r"\s*\([^()]*\)\W*$")
 _CONNECTION = re.compile(r"\(#?(\d{1,3})\)\W*$")
 """The number of a connection, behind the word."""
@@ -140,6 +142,8 @@ def _words_in(shape: str) -> list[Word]:
         is_last = not any(each.isalnum() for each in behind)
         strong = text not in WEAK_WORDS and (text not in ALONE_WORDS or is_last)
         key = f"{shape[: token.start()]}\0{behind}"
+        if sent and _ACTOR.search(shape[: token.start()]):
+            sent = False
         words.append(Word(re.sub(r"\d", "#", key), sent, strong, shape[: token.start()]))
     return words
 
@@ -189,8 +193,11 @@ def hinted(element: Element, own: str) -> bool | None:
         return element.get("id") is None
     if tag not in {"message", "presence", "iq"}:
         return certain(element)
+    is_to_resource = "/" in (to or "")
     if from_ is None:
-        if kind == "error" or (tag == "iq" and kind == "result" and to is None):
+        if kind == "error":
+            return to is not None and not is_to_resource and lower_bare(to) != lower_bare(own)
+        if tag == "iq" and kind == "result" and to is None:
             return False
         if to is None:
             return True if tag != "iq" else None
@@ -199,7 +206,9 @@ def hinted(element: Element, own: str) -> bool | None:
         return False
     if own and lower_bare(from_) == lower_bare(own):
         return True
-    if kind == "error" and (tag == "message" or ("/" not in from_ and "/" in (to or ""))):
+    if is_to_resource and from_.lower() in {domain_of(to or "").lower(), lower_bare(to or "")}:
+        return False  # the client's own server, or its account
+    if kind == "error" and (tag == "message" or ("/" not in from_ and is_to_resource)):
         return False  # clients leave `from` out, and have a resource
     return False if _is_of_room(element) else None
 
@@ -309,7 +318,8 @@ class Directions:
         met = self._words
         opposed = [it for it in shape.words if (not it.says_sent) in met[it.key] | met[it.family]]
         strong = [each for each in shape.words if each.is_strong]
-        for words in ([each for each in opposed if each.is_strong], strong, opposed):
+        agreed = [each for each in shape.words if [*shape.hints] == [each.says_sent]]
+        for words in ([each for each in opposed if each.is_strong], strong, opposed, agreed):
             if words:
                 return words[-1]
         return None

@@ -149,9 +149,10 @@ def _elements_in(text: str) -> tuple[list[Element], str]:
             end = text.find(">", begin) + 1
             if not end:
                 break
-            if not text.startswith("</stream:stream", begin):
+            is_alone = bool(elements) and elements[-1].tag == HEADER  # a parser had to end it
+            if not is_alone and not text.startswith("</stream:stream", begin):
                 return [*elements, Element(HOLE)], ""
-            elements.append(Element(FOOTER))
+            elements += [] if is_alone else [Element(FOOTER)]
         elif header := _HEADER.match(text, begin):
             end = header.end()
             tag = header[0].removesuffix(">").removesuffix("/")
@@ -188,7 +189,8 @@ def refusal_in(text: str) -> list[Element]:
     elements = (parsed(whole) or []) if len(stack) <= MAX_DEPTH else []
     return [
         each
-        for each in elements
+        for element in elements
+        for each in unwrapped(element)
         if each.tag in {STREAM_ERROR, f"{{{SASL}}}failure"}
         or (each.get("type") == "error" and each.tag in _NAMELESS)
         or (each.get("type") == "unavailable" and not REMOVALS.keys().isdisjoint(codes_of(each)))
@@ -274,6 +276,9 @@ def unwrapped(element: Element) -> Iterator[Element]:
         for child in element:
             yield from unwrapped(child)
         yield Element(FOOTER)
+    elif element.tag == f"{{{STREAM_ERRORS}}}error":  # some servers write it so
+        element.tag = STREAM_ERROR
+        yield element
     elif namespace == STREAM_ERRORS and name in CONDITIONS:
         # A web page took `<stream:error>` around it for a tag of its own.
         error = Element(STREAM_ERROR)

@@ -60,6 +60,7 @@ class Ending:
         if is_end and not (client.ended or stanza.sent):
             yield from ended(self, client, login, stanza)
         elif is_end and not client.ended:
+            yield from own_error(self, stanza)
             yield from unanswered(self, stanza)
         client.ended = client.ended or is_end
         before, self.last = self.last, outline(stanza)
@@ -131,6 +132,16 @@ def ended(ending: Ending, client: Entity, login: LoginState, stanza: Stanza) -> 
     came = f" It came{after}." if after else ""
     words = {**meaning("stream", condition, client, text), "sent": sent, "after": came}
     yield cause(name, stanza.place, condition, about=domain, **words)
+
+
+def own_error(ending: Ending, stanza: Stanza) -> Iterator[Finding]:
+    """Find that the client itself ended the stream with an error, and what it had just got."""
+    if stanza.element.tag == STREAM_ERROR:
+        condition, text = condition_of(stanza.element)
+        why = f" ({quoted(text)})" if text else ""
+        last = ending.last
+        got = f" It had just got the {_what(last.element)} {last.place.words}." if last else ""
+        yield cause("own-error", stanza.place, condition=condition, why=why, got=got)
 
 
 def unanswered(ending: Ending, stanza: Stanza) -> Iterator[Finding]:

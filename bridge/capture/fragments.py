@@ -97,6 +97,8 @@ _CONTAINER = re.compile(
 """The text that containers and journald put in front of each line of a program's output."""
 _LAST = 4
 """We compare so many characters first, since that is quick."""
+_WRAPPER = re.compile(r"<([\w.-]+)>$")
+"""An element of the logger's own around what it logs."""
 _EATEN = re.compile(r"(?<![<:/\w])stream:error([^<>]*)</stream:error>")
 """A stream error whose first tag a web page took for its own."""
 _WAYS: tuple[tuple[str, re.Pattern[str], Callable[[str], str]], ...] = tuple(
@@ -265,6 +267,8 @@ class Fragments:
         if row is not None:
             entry = entry._replace(sent=False)
         xml = text[start:]
+        if head.endswith(">") and (wrapper := _WRAPPER.search(head)):
+            xml = "".join(xml.rpartition(f"</{wrapper[1]}>")[::2])
         if xml.startswith("<stream:stream:"):
             xml = xml.replace("stream:stream:", "stream:")
         return self._read(entry, xml, head)

@@ -42,6 +42,9 @@ OFFER = "<<< <stream:features>{}</stream:features>"
 CLOSE = ">>> </stream:stream>"
 MUC = "http://jabber.org/protocol/muc"
 ROUND = str.maketrans("<>", "()")
+PINGED = (
+    f"<iq from='example.org' to='{ACCOUNT}' id='1' type='get'><ping xmlns='urn:xmpp:ping'/></iq>"
+)
 COPY = (
     f"<message from='{ACCOUNT[:-2]}' to='{ACCOUNT}' type='error'><received "
     "xmlns='urn:xmpp:carbons:2'><forwarded xmlns='urn:xmpp:forward:0'>{}</message></forwarded>"
@@ -180,6 +183,30 @@ NAMED: dict[str, tuple[list[str], str]] = {
         [f"IqError: <iq from='x.example' to='{ACCOUNT}' type='error'>{error('gone')}</iq>"],
         'was refused by "x.example" (gone)',
     ),
+    "a stream error by its other name": (
+        [f"<<< <error xmlns='{STREAM_ERRORS}'><conflict/><text>new</text></error>"],
+        "Another session took over",
+    ),
+    "a stream error by its other name, without its end": (
+        [f"<<< <error xmlns='{STREAM_ERRORS}'><conflict/>", PING],
+        "Another session took over",
+    ),
+    "a word for who sends before the word for sending": (
+        [f"Server send:{STATED.format('conflict', 'new')}"],
+        "Another session took over",
+    ),
+    "a stream error of the client's own": (
+        [PING, ">>> " + STATED.format("bad-format", "odd")],
+        'itself ended the stream with an error (bad-format) ("odd"). It had just got the iq',
+    ),
+    "an element of the logger's own around each stanza": (
+        [f"got: <box>{BOUNCE}</box>"],
+        "is not in it",
+    ),
+    "a word that means a direction, since the stanzas behind it agree": (
+        [f"response: {PINGED}", "response: </stream:stream>"],
+        "The server closed the stream",
+    ),
     "a refused message cut in its body": (
         [f"<<< {BOUNCE[: BOUNCE.index('<error')]}<body>one", "two"],
         "was refused (undefined-condition)",
@@ -207,6 +234,7 @@ SILENT = {
         *[f"conn {word}: {HEADER}" for word in ("QUEUED", "SENT")],
         f"conn RECV: {HEADER}",
     ],
+    "a header that a parser ended": [f"<<< <?xml version='1.0'?>{HEADER}</stream:stream>"],
     "a stream error in words": [f"INFO bot: saw stream:error again {ROOM}", PING],
     "an old login": [
         *[f">>> {HEADER}", f"<<< {HEADER}", OFFER.format("<auth xmlns='x'/>")],
@@ -277,6 +305,11 @@ def test_a_first_tag_says_nothing_where_the_whole_stanza_is_logged() -> None:
 def test_the_declaration_of_xml_is_no_part_of_a_stanza() -> None:
     log = [">>> <?xml version='1.0' ?>", f">>> {HEADER}", f"<<< {HEADER}"]
     assert [each.element.tag for each in captured(*log)] == [HEADER_TAG] * 2
+
+
+def test_an_error_without_a_sender_is_the_clients_if_it_goes_to_no_resource() -> None:
+    log = [f"<iq to='{to}' type='error'>{error('gone')}</iq>" for to in ("x.example", ACCOUNT)]
+    assert [each.sent for each in captured(*log)] == [True, False]
 
 
 def test_what_a_logger_repeats_in_each_line_is_no_part_of_a_stanza() -> None:
