@@ -21,6 +21,8 @@ from bridge.commands.exit import (
     INTERRUPTED,
     SUCCESS,
     UNKNOWN,
+    USAGE,
+    UsageError,
     ignore_further_signals,
     raise_on_interrupt,
 )
@@ -88,6 +90,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not (plugin and ended.code):
             raise
         return _unknown("the command line is wrong: see xmpp-bridge check --help")
+    except UsageError as error:
+        if str(error):
+            complain(f"xmpp-bridge: {one_line(str(error))}")
+        return USAGE
     except KeyboardInterrupt:
         ignore_further_signals()
         return INTERRUPTED

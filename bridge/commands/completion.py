@@ -7,8 +7,8 @@ import argparse
 from collections.abc import Iterable
 
 from bridge.commands.configuration import read
-from bridge.commands.exit import SUCCESS, USAGE
-from bridge.logs import complain, write_out
+from bridge.commands.exit import SUCCESS, UsageError
+from bridge.logs import write_out
 from bridge.xmpp.model.events import KINDS
 
 NAMES = ("xmpp-bridge", "xmpp-debug-bridge")
@@ -19,12 +19,9 @@ def run(parsed: argparse.Namespace) -> int:
     """Print the code that switches completion on in a shell."""
     try:
         from argcomplete.shell_integration import shellcode
-    except ImportError:
-        complain(
-            "xmpp-bridge: completion needs the extra completion: pip install "
-            "'xmpp-debug-bridge[completion]'"
-        )
-        return USAGE
+    except ImportError as error:
+        extra = "the extra completion: pip install 'xmpp-debug-bridge[completion]'"
+        raise UsageError(f"completion needs {extra}") from error
     write_out(shellcode(NAMES, shell=parsed.shell))
     return SUCCESS
 

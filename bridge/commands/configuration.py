@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
-from bridge.commands.exit import USAGE, UsageError, ignore_further_signals
+from bridge.commands.exit import UsageError, ignore_further_signals
 from bridge.logs import complain
 from bridge.mcp.toolset import ToolsetError
 from bridge.settings.load import load
@@ -33,7 +33,7 @@ Command: TypeAlias = Callable[[argparse.Namespace, ReadSettings], Awaitable[int]
 def run_with_settings(parsed: argparse.Namespace, command: Command) -> int:
     """Run `command`, beside a sandbox if `--sandbox` is given, and return the exit code.
 
-    The exit code is `USAGE` if the user made a mistake. After the command, signals are ignored.
+    Raises `UsageError` if the user made a mistake. After the command, signals are ignored.
     """
 
     async def run() -> int:
@@ -45,10 +45,8 @@ def run_with_settings(parsed: argparse.Namespace, command: Command) -> int:
                 environment = (await stack.enter_async_context(Sandbox())).environment()
             try:
                 return await command(parsed, partial(read, parsed, environment))
-            except (UsageError, ToolsetError) as error:
-                if str(error):
-                    complain(f"xmpp-bridge: {one_line(str(error))}")
-                return USAGE
+            except ToolsetError as error:
+                raise UsageError(str(error)) from error
             finally:
                 ignore_further_signals(asyncio.get_running_loop().remove_signal_handler)
 

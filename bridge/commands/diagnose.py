@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from bridge.commands.calling import run_call, say
-from bridge.commands.exit import FAILURE, SUCCESS, UNDECIDED, USAGE
-from bridge.logs import complain
+from bridge.commands.exit import FAILURE, SUCCESS, UNDECIDED, UsageError
 from bridge.settings.table import Configuration
 from bridge.tools.diagnose import xmpp_diagnose
 from bridge.tools.link import RoomLink
@@ -21,8 +20,7 @@ CODES = {"well": SUCCESS, "cause": FAILURE, "unknown": UNDECIDED}
 def run(parsed: argparse.Namespace) -> int:
     """Say the text of `--say`, if there is one, and then look once."""
     if parsed.log and not parsed.nickname:
-        complain("xmpp-bridge: --log goes with NICKNAME, whose log it is")
-        return USAGE
+        raise UsageError("--log goes with NICKNAME, whose log it is")
     return run_call(parsed, parsed.say, _diagnose)
 
 

@@ -22,7 +22,7 @@ INTERRUPTED = 128 + signal.SIGINT
 class UsageError(Exception):
     """The command line or the settings ask for something that cannot be done.
 
-    The text says what; it is empty if the reason was written already.
+    The text says what; it is empty if the reason was written already. `bridge.cli.main` writes it.
     """
 
 

@@ -47,14 +47,8 @@ def run(parsed: argparse.Namespace) -> int:
         nickname=parsed.nickname or "",
         observe=page.take if parsed.report else None,
     )
-    try:
-        report = report_path(parsed, parsed.files)
-        readers = list[LogReader]()
-        for name in parsed.files or [STDIN]:
-            readers.append(_read(name, capture))
-    except UsageError as error:
-        complain(f"xmpp-bridge: {one_line(str(error))}")
-        return USAGE
+    report = report_path(parsed, parsed.files)
+    readers = [_read(name, capture) for name in parsed.files or [STDIN]]
     if not any(reader.stanzas for reader in readers):
         part = f" ({capture.holes} {UNREAD})" if capture.holes else ""
         begin = "".join(reader.begin for reader in readers)
@@ -65,11 +59,10 @@ def run(parsed: argparse.Namespace) -> int:
     streams = _picked(capture.streams, parsed.account, parsed.nickname)
     if not streams:
         named = _names(capture.streams, parsed.account)
-        complain(
-            f"xmpp-bridge: no stream is that of {_asked(parsed)}; the log names "
+        raise UsageError(
+            f"no stream is that of {_asked(parsed)}; the log names "
             f"{', '.join(map(quoted, named[:20])) or 'nobody'}"
         )
-        return USAGE
     if report:
         timeline = page.timeline(streams, time(), capture.holes)
         if write_report(timeline, report) != SUCCESS:

@@ -19,7 +19,7 @@ from tempfile import gettempdir
 from typing import TypeAlias
 
 from bridge.commands.configuration import PACKAGE_ROOT, current_directory
-from bridge.commands.exit import FAILURE, INTERRUPTED, SUCCESS, USAGE, exit_on_termination
+from bridge.commands.exit import FAILURE, INTERRUPTED, SUCCESS, UsageError, exit_on_termination
 from bridge.files import temporary_file
 from bridge.logs import complain
 from bridge.registration.clients import installed
@@ -60,8 +60,7 @@ JID_CHARACTERS = 200
 def run(parsed: argparse.Namespace) -> int:
     """Ask, write the file, check it, and offer to register it."""
     if not is_possible():
-        complain("xmpp-bridge: init asks questions, and works on a terminal only")
-        return USAGE
+        raise UsageError("init asks questions, and works on a terminal only")
     from_slixmpp.load()
     exit_on_termination()
     ending = "Nothing was written."

@@ -65,8 +65,8 @@ def run(parsed: argparse.Namespace) -> int:
     command = _prepare_store if parsed.prepare_store else command
     try:
         return run_with_settings(parsed, command)
-    except ImportError:
-        raise  # the installation is incomplete
+    except (ImportError, UsageError):
+        raise  # the installation is incomplete, or the user made a mistake
     except Exception as error:  # after any mistake, systemd starts the recorder again
         log.debug("where it failed", exc_info=error)
         name = type(error).__name__
@@ -81,7 +81,7 @@ async def _print_unit(parsed: argparse.Namespace, read: ReadSettings) -> int:
     complain_of(configuration)
     file = configuration.env_file if configuration.trusted else None
     if file is None and parsed.env_file is None:
-        complain("xmpp-bridge: --print-unit needs --env-file PATH")
+        raise UsageError("--print-unit needs --env-file PATH")
     if file is None or configuration.settings is None or any(map(configuration.rejected, NEEDED)):
         return USAGE
     for setting in configuration.in_effect.values():

@@ -9,7 +9,7 @@ import sys
 from contextlib import ExitStack, suppress
 
 from bridge.commands.certificate import certificate
-from bridge.commands.exit import SUCCESS, USAGE, UsageError
+from bridge.commands.exit import SUCCESS, UsageError
 from bridge.logs import complain
 from bridge.sandbox.fault import STRIKES
 from bridge.sandbox.server import HOST, Sandbox
@@ -25,13 +25,9 @@ def run(parsed: argparse.Namespace) -> int:
     """Run the server and print the settings that reach it."""
     with ExitStack() as stack:
         identity = None
-        try:
-            if parsed.tls:
-                new = certificate(DOMAIN, "sandbox", "--tls", "expect")
-                identity = stack.enter_context(new)
-        except UsageError as error:
-            complain(f"xmpp-bridge: {error}")
-            return USAGE
+        if parsed.tls:
+            new = certificate(DOMAIN, "sandbox", "--tls", "expect")
+            identity = stack.enter_context(new)
         return asyncio.run(_serve(parsed.accounts, parsed.faults, identity))
 
 
@@ -46,8 +42,7 @@ async def _serve(accounts: list[str], faults: list[str], identity: TlsIdentity |
         for fault in faults:
             _begin_fault(sandbox, fault)
     except ValueError as error:  # its text never has a password in it
-        complain(f"xmpp-bridge: {error}")
-        return USAGE
+        raise UsageError(str(error)) from error
     async with sandbox:
         _keep_private(sys.stdout.fileno())
         sys.stdout.write("".join(f"{k}={v}\n" for k, v in sandbox.environment().items()))

@@ -5,8 +5,7 @@ import sys
 from typing import Any
 
 from bridge.commands.calling import run_call, say
-from bridge.commands.exit import FAILURE, SUCCESS, USAGE
-from bridge.logs import complain
+from bridge.commands.exit import FAILURE, SUCCESS, UsageError
 from bridge.settings.table import Configuration
 from bridge.tools.link import RoomLink
 from bridge.xmpp.model.message_body import MAX_BODY_BYTES
@@ -15,8 +14,7 @@ from bridge.xmpp.model.message_body import MAX_BODY_BYTES
 def run(parsed: argparse.Namespace) -> int:
     """Say one message."""
     if parsed.sender and not parsed.await_seconds:
-        complain("xmpp-bridge: --from goes with --await, which waits for an answer")
-        return USAGE
+        raise UsageError("--from goes with --await, which waits for an answer")
     if parsed.text == "-":
         # The line break at the end is not said. Of a text that is too long, so much is refused.
         data = sys.stdin.buffer.read(MAX_BODY_BYTES + 2) if sys.stdin else b""

@@ -59,16 +59,11 @@ CHANGE_OF_COMPONENT = "Let the component connect to {host}:{port}. Ctrl-C ends t
 
 def run(parsed: argparse.Namespace) -> int:
     """Stand between the bot and its server until either is over."""
-    try:
-        load()
-        settings = _settings(parsed)
-        new = None if parsed.component else certificate(settings.domain, "tap", "tap", "tap")
-        with new or nullcontext() as identity:
-            return asyncio.run(_Tap(parsed, settings, identity).run())
-    except UsageError as error:
-        if str(error):
-            complain(f"xmpp-bridge: {one_line(str(error))}")
-        return USAGE
+    load()
+    settings = _settings(parsed)
+    new = None if parsed.component else certificate(settings.domain, "tap", "tap", "tap")
+    with new or nullcontext() as identity:
+        return asyncio.run(_Tap(parsed, settings, identity).run())
 
 
 class _Tap:
