@@ -14,7 +14,7 @@ from bridge.wire import names
 from bridge.xmpp.link.connection import Connection
 from bridge.xmpp.link.stanzas import IqError
 from bridge.xmpp.model.events import Connected, MessageReceived, OccupantJoined, StanzaDamaged
-from bridge.xmpp.muc.archive import RoomArchive
+from bridge.xmpp.muc.archive import ArchiveError, RoomArchive
 from bridge.xmpp.queries import disco
 from tests.faults.odd_xml import CLASSICS, odd_children
 from tests.faults.scene import NICKNAME, SECONDS, Eyes, Scene
@@ -176,7 +176,11 @@ async def test_the_history_and_the_archive_are_caught_up_with(stage: Scene) -> N
         await eyes.joined()
         await eyes.hears(f"message {(len(CLASSICS) - 1) // TOGETHER}")
         archive = RoomArchive(eyes.participant.connection, stage.room, eyes.membership.occupant)
-        if await archive.exists():
+        try:
+            await archive.check_announced()
+        except ArchiveError:  # this server archives nothing
+            pass
+        else:
             told = [event async for event in archive.since("2026-01-01T00:00:00Z")]
             assert any(isinstance(one, MessageReceived) for one in told)
         await eyes.membership.say("still there", 30)

@@ -206,20 +206,19 @@ class RoomArchive:
     own: str
     """Our occupant JID in it, prepared."""
 
-    async def exists(self) -> bool:
-        """Return whether the room announces an archive (XEP-0313, section 7); raises like `page`.
+    async def check_announced(self) -> None:
+        """Raise `ArchiveError` unless the room announces an archive (XEP-0313, section 7).
 
         A query would not show it. With archiving off, Prosody's rooms still send what they archived
-        before, and ejabberd's rooms send their short history.
+        before, and ejabberd's rooms send their short history. Otherwise it raises like `page`.
         """
         try:
             asking = self.connection.request("get", self.room, disco.info_query())
             described = disco.description_in(await _in_time(asking))
         except IqError as refused:
-            if refused.error.condition in NO_ARCHIVE:
-                return False
             raise _refusal(refused) from refused
-        return MAM in described.features
+        if MAM not in described.features:
+            raise ArchiveError("archive-missing")
 
     async def page(self, query: ArchiveQuery) -> ArchivePage:
         """Request one page.
@@ -310,8 +309,7 @@ class RoomArchive:
         position, kept, pages = query.position, 0, 0
         try:
             async with asyncio.timeout(seconds), aclosing(self.pages(query)) as read:
-                if not await self.exists():
-                    raise ArchiveError("archive-missing")
+                await self.check_announced()
                 async for page in read:
                     pages += 1
                     results = page.results[::-1] if query.backward else page.results

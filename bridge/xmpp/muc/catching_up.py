@@ -58,8 +58,7 @@ class CatchingUp:
         archive = RoomArchive(connection, self._room, occupant)
         try:
             async with asyncio.timeout(CATCHING_UP_SECONDS):
-                if not await archive.exists():
-                    raise ArchiveError("archive-missing")
+                await archive.check_announced()
                 async for event in archive.since(iso(since - OVERLAP_SECONDS)):
                     yield event
         except (ArchiveError, TimeoutError):
