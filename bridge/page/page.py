@@ -20,13 +20,11 @@ CHUNK = 1 << 20
 """Characters of the data that are escaped at a time: a page may have many millions."""
 
 
-def as_html(encoded: Mapping[str, Any]) -> str:
-    """Return the page that shows the JSON form of a timeline."""
-    return "".join(pieces(encoded))
-
-
 def pieces(encoded: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the page piece by piece, so that it is never in memory as a whole."""
+    """Yield the page that shows the JSON form of a timeline, piece by piece.
+
+    So it is never in memory as a whole.
+    """
     template, style, script = (
         (_FOLDER / f"page.{suffix}").read_text("utf-8") for suffix in ("html", "css", "js")
     )

@@ -9,7 +9,7 @@ from typing import Any
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from bridge.page.page import as_html
+from tests.page.samples import as_html
 from tests.support.prerequisites import do_without
 
 FLAGS = (

@@ -1,10 +1,11 @@
 """Timelines for tests and pictures: an incident, a crowded room, and hostile texts."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
+from bridge.page.page import pieces
 from bridge.page.timeline import (
     MAX_EVENTS,
     Bar,
@@ -230,6 +231,11 @@ def crowd(occupants: int = 200, events: int = MAX_EVENTS) -> Timeline:
     to = _at(8.6 * events)
     part = Part("p1", "room", ROOM, _at(0), to, lanes=tuple(lanes), events=tuple(entries))
     return replace(incident(), title=f"{ROOM}, a busy day", parts=(part,), left_out=123_456)
+
+
+def as_html(encoded: Mapping[str, Any]) -> str:
+    """The page that shows the JSON form of a timeline."""
+    return "".join(pieces(encoded))
 
 
 def filled(value: Any, text: str, field: str = "") -> Any:

@@ -5,11 +5,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from bridge.page.page import as_html
 from bridge.page.timeline import encode
 from tests.faults.test_strangers_words import LONG, NAME, WORDS
 from tests.page.chromium import SETTLED, showing
-from tests.page.samples import HOSTILE, START, filled, incident
+from tests.page.samples import HOSTILE, START, as_html, filled, incident
 
 MAX_BODY = 16_384
 """Characters of a long word."""

@@ -14,7 +14,6 @@ import pytest
 import bridge
 from bridge.page.attendance import MAX_LANES
 from bridge.page.chronicle import MAX_BODY_CHARACTERS, MAX_WEIGHT
-from bridge.page.page import as_html
 from bridge.page.timeline import (
     MAX_EVENTS,
     Bar,
@@ -27,7 +26,7 @@ from bridge.page.timeline import (
     Timeline,
     encode,
 )
-from tests.page.samples import HOSTILE, crowd, filled, incident
+from tests.page.samples import HOSTILE, as_html, crowd, filled, incident
 
 DATA = re.compile(r'<script type="application/json" id="data">([^<]*)</script>')
 

@@ -13,13 +13,13 @@ from bridge.capture.elements import elements_of
 from bridge.capture.reader import LogReader
 from bridge.page.captured import CapturedPage
 from bridge.page.chronicle import Chronicle, Course
-from bridge.page.page import as_html
 from bridge.page.played import Played, PlayedPage
 from bridge.page.pseudonyms import Pseudonyms
 from bridge.page.timeline import Timeline, encode
 from bridge.text import quoted, visible
 from bridge.wire.xmlwriter import written
 from tests.capture.logs import LOGIN, STANZAS, USER
+from tests.page.samples import as_html
 
 ROOM = "Klatsch@conference.xn--mnchen-3ya.lan"
 ACCOUNT = r"d\20artagnan@Musketeers.LAN/Aramits"

@@ -6,12 +6,11 @@ from typing import Any
 
 from playwright.sync_api import Browser
 
-from bridge.page.page import as_html
 from bridge.page.timeline import MAX_EVENTS, encode
 from tests.benchmarks.bench import BRIDGE, Bench
 from tests.benchmarks.figures import Aim, Outcome, Series, alternated
 from tests.page.chromium import SETTLED, chromium, showing
-from tests.page.samples import crowd
+from tests.page.samples import as_html, crowd
 
 NAME = "page"
 SMALL = "a page of one event"
