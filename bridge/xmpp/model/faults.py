@@ -429,18 +429,15 @@ def of_silence(stage: Stage, seconds: float | None, place: Place) -> Fault:
 
 def protocol_error(stage: Stage, reason: str, place: Place) -> Fault:
     """Return the fault of a server that breaks RFC 6120; `reason` is a clause of ours."""
-    return of(_unread(stage), place, stage=stage.value, reason=reason)
+    # Before TLS is up, the port may be wrong.
+    situation = "protocol" if stage in {Stage.CONNECT, Stage.TLS} else "protocol-later"
+    return of(situation, place, stage=stage.value, reason=reason)
 
 
 def unexpected_element(stage: Stage, name: str, place: Place) -> Fault:
     """Return the fault of a server that sent this element instead of an answer."""
     reason = f"an unexpected element {quoted(name)}"
-    return of(_unread(stage), place, quotes=True, stage=stage.value, reason=reason)
-
-
-def _unread(stage: Stage) -> str:
-    """Return the situation of unreadable input: before TLS is up, the port may be wrong."""
-    return "protocol" if stage in {Stage.CONNECT, Stage.TLS} else "protocol-later"
+    return protocol_error(stage, reason, place)._replace(quotes=True)
 
 
 def _of_certificate(reason: str, place: Place) -> Fault:
