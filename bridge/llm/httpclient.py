@@ -175,7 +175,7 @@ class WebService:
             case {"error": {"message": str(text)}} | {"error": str(text)} | {"reason": str(text)}:
                 said = text
         status = response.status_code
-        if _is_temporary(status):
+        if status == 429 or status >= 500:  # the same request may succeed a little later
             wait = response.headers.get("retry-after", "").strip()  # RFC 9110, section 10.2.3
             known = wait.isdecimal() and len(wait) < 10
             hint = f"It asks to wait {int(wait)} s." if known else "Call it again later."
@@ -205,8 +205,3 @@ def _client(httpx: Any, trust_env: bool) -> Any:
         follow_redirects=False,
         timeout=httpx.Timeout(None, connect=CONNECT_SECONDS),
     )
-
-
-def _is_temporary(status: int) -> bool:
-    """Whether the same request may succeed a little later."""
-    return status == 429 or status >= 500

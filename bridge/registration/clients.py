@@ -30,11 +30,6 @@ class Agent(NamedTuple):
     approvals: Path | None = None
     """Another file of the client, which lists the tools that it runs without asking."""
 
-    @property
-    def takes_approval(self) -> bool:
-        """Whether one of its files can say that `xmppSend` is approved in advance."""
-        return self.key in ("codex", "claude")
-
 
 def client(key: str, environ: Mapping[str, str], home: Path, platform: str = sys.platform) -> Agent:
     """Return the client called `key`, with the paths at which it looks for its files.

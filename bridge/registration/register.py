@@ -75,7 +75,7 @@ def register(
     Raises `RegistrationError`. If it changed a file before that, it has printed so.
     """
     program = location.client
-    if approve_send and not program.takes_approval:
+    if approve_send and program.key not in ("codex", "claude"):
         raise LaunchError(
             f"{program.title} cannot be told in advance to approve {SEND_TOOL}: its file holds no "
             "approvals; you can allow the tool for good in the program itself.\n"

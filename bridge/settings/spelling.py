@@ -30,7 +30,8 @@ MAX_NAME_CHARACTERS = 40
 
 def misspelt(names: Iterable[str]) -> dict[str, str]:
     """Return the names that look misspelt, each with the setting that is meant."""
-    unknown = [name for name in names if _begins_like_ours(name) and name not in VARIABLES]
+    ours = (name for name in names if name.upper().startswith(PREFIXES))
+    unknown = [name for name in ours if name not in VARIABLES]
     meant = {name: _meant_by(name.upper()) for name in unknown[:MAX_COMPARED]}
     return {name: right for name, right in meant.items() if right}
 
@@ -45,10 +46,6 @@ def first_of(items: Sequence[str], separator: str = ", ") -> str:
     first = items[:MAX_NAMED]
     more = len(items) - len(first)
     return separator.join([*first, f"{more} more"] if more else first)
-
-
-def _begins_like_ours(name: str) -> bool:
-    return name.upper().startswith(PREFIXES)
 
 
 def _meant_by(name: str) -> str:

@@ -22,7 +22,8 @@ def lines_of(streams: Iterable[Examined], display: Display, *, everything: bool)
     """Return the lines for a person, without the verdict; with `everything`, notes too."""
     lines = []
     for examined in streams:
-        findings = [each for each in examined.findings() if everything or not _is_note(each)]
+        serious = [each for each in examined.findings() if each.severity is not Severity.NOTE]
+        findings = examined.findings() if everything else serious
         stream = examined.stream
         rooms = {room.jid: None for room in stream.rooms.by_jid.values()}
         who = stream.client.account or "an account that the log does not name"
@@ -71,7 +72,3 @@ def _finding_as_json(finding: Finding) -> dict[str, Any]:
 
 def _at(stanza: Stanza | None) -> str:
     return stanza.place.at if stanza else ""
-
-
-def _is_note(finding: Finding) -> bool:
-    return finding.severity is Severity.NOTE
