@@ -6,7 +6,7 @@ import os
 import signal
 import stat
 import sys
-from contextlib import ExitStack, suppress
+from contextlib import nullcontext, suppress
 
 from bridge.commands.certificate import certificate
 from bridge.commands.exit import SUCCESS, UsageError
@@ -23,11 +23,8 @@ KEYS = ("room", "nickname", "seconds")
 
 def run(parsed: argparse.Namespace) -> int:
     """Run the server and print the settings that reach it."""
-    with ExitStack() as stack:
-        identity = None
-        if parsed.tls:
-            new = certificate(DOMAIN, "sandbox", "--tls", "expect")
-            identity = stack.enter_context(new)
+    new = certificate(DOMAIN, "sandbox", "--tls", "expect") if parsed.tls else None
+    with new or nullcontext() as identity:
         return asyncio.run(_serve(parsed.accounts, parsed.faults, identity))
 
 
