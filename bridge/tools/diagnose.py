@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple, TypeAlias, cast
+from typing import Annotated, Literal, NamedTuple, TypeAlias
 
 from bridge.mcp.schema import always
 from bridge.mcp.toolset import tool
@@ -223,11 +223,13 @@ class _Examination:
             if ours is None or occupant.account != ours
         ]
         even = await asyncio.to_thread(exchanges.regulars, everybody.acts)
-        outcome, sent = everybody.past.outcome, everybody.past.sent
-        heard = outcome is not None and isinstance(outcome.event, MessageReceived)
-        answers = seen.answers_to(outcome) if heard and outcome is not None else []
-        if sent is not None and is_command(sent.body):
-            even |= {str(it["sender"]) for it in answers if _is_prompt(it)}
+        heard, sent = everybody.past.heard, everybody.past.sent
+        answers = seen.answers_to(heard) if heard else []
+        said = sent.body if heard and sent else ""
+        if is_command(said):
+            # Only a program answers so fast. A person's client may send an error, or encrypt.
+            prompt = answering.in_time(answers, ANSWER_SECONDS)
+            even |= {str(it["sender"]) for it in prompt if it["how"] not in {"encrypted", "error"}}
         # An occupant who comes and goes may be cut off for its silence: a question would hide that.
         gone = {departure.nickname for departure in status.departures}
         back = [it for it in others[:MAX_ASKED] if it.nickname in gone]
@@ -239,17 +241,9 @@ class _Examination:
                 says = declared.programs
                 programs = [it for it in others if says.get(it.nickname, it.nickname in even)]
                 hides = bool(asked) and asked is back
-        room = _RoomFindings(
-            [],
-            len(others),
-            everybody.past.since or now,
-            hides,
-            sent.body if sent is not None and heard else "",
-            answers,
-        )
         looks = (self._over(membership, seen, it, declared) for it in programs[:MAX_PROGRAMS])
-        room.programs.extend(await asyncio.gather(*looks))
-        return room
+        looked, since = await asyncio.gather(*looks), everybody.past.since or now
+        return _RoomFindings(looked, len(others), since, hides, said, answers)
 
     async def _over(
         self, membership: Membership, seen: "_Seen", occupant: Occupant, declared: asking.Declared
@@ -315,10 +309,7 @@ def _overall(
     asked = [room.asked for room in rooms if room.asked]
     answered = {str(it["sender"]): it for room in rooms for it in room.answers[::-1]}
     # An answer that people cannot read, or that comes late, clears no program.
-    clears = any(
-        it["how"] == "public" and cast("float", it["answerMs"]) <= answering.LATE_MS
-        for it in answered.values()
-    )
+    clears = any(it["how"] == "public" for it in answering.in_time(answered.values()))
     everybody = counted(sum(room.others for room in rooms), "other occupant")
     looked_at = f"({len(programs)} of {everybody})"
     said = f" Nobody answered {evidence.words_of(asked[-1])}." if asked else ""
@@ -346,12 +337,6 @@ def _overall(
     nickname = next(iter(answered), "")
     step = call("xmppDiagnose", {"nickname": nickname}) if nickname else call("xmppOccupants", {})
     return "unknown", verdict, step
-
-
-def _is_prompt(answer: Entry) -> bool:
-    """Whether only a program answers so fast. A person's client may send an error, or encrypt."""
-    is_fast = cast("float", answer["answerMs"]) <= ANSWER_SECONDS * 1000
-    return is_fast and answer["how"] not in {"encrypted", "error"}
 
 
 def _stream_of(

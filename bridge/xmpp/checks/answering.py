@@ -1,7 +1,8 @@
 """Finds causes in whom a program answers, and how. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
+from typing import cast
 
 from bridge.text import iso, name_of, searchable, visible
 from bridge.wire.speech import (
@@ -70,6 +71,13 @@ HOWS = {
 }
 """The words for each kind of answer that people in the room cannot read, and what to do about
 it."""
+
+
+def in_time(
+    answers: Iterable[Mapping[str, object]], seconds: float = LATE_MS / 1000
+) -> list[Mapping[str, object]]:
+    """Return the answers to the bridge, as in `Evidence.answers`, that came within `seconds`."""
+    return [it for it in answers if cast("float", it["answerMs"]) <= seconds * 1000]
 
 
 def senders(evidence: Evidence) -> Finding:

@@ -7,7 +7,7 @@ from bisect import bisect, bisect_left
 from collections import Counter
 from collections.abc import Callable
 from itertools import islice, pairwise
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from bridge.text import iso, name_of, visible
 from bridge.wire.speech import LOOP_REPEATS, TURN_SECONDS
@@ -124,8 +124,8 @@ def _step(evidence: Evidence, findings: dict[str, Finding], decides: str) -> Ste
     if decides and (other := findings[decides].leads_to):
         return Step("xmppDiagnose", {"nickname": other})
     if decides == "answer" and sent is not None and not findings["answer"].symptom:
-        heard = isinstance(getattr(evidence.past.outcome, "event", None), events.MessageReceived)
-        return None if heard else Step("xmppSend", {"message": sent.body, "awaitSeconds": 10})
+        again = Step("xmppSend", {"message": sent.body, "awaitSeconds": 10})
+        return None if evidence.past.heard else again
     if decides not in {"", "voice"} or (decides and findings[decides].ok is False):
         return None
     hidden = evidence.occupant is None and evidence.status.shows_all
@@ -207,16 +207,15 @@ def _answer(evidence: Evidence) -> Finding:
     who, sent, outcome = evidence.who, evidence.past.sent, evidence.past.outcome
     if sent is None:
         return Finding(None, "The bridge has said nothing in the room yet.")
-    if outcome is None or not isinstance(outcome.event, events.MessageReceived):
+    if (heard := evidence.past.heard) is None:
         detail = f"The room did not pass on what the bridge said last, {words_of(sent.body)}"
         condition = getattr(outcome and outcome.event, "condition", "")
         if condition.startswith("remote-server-"):
             detail += f": the room's service could not be reached ({condition})"
         return Finding(False, f"{detail}.", "Say it again by xmppSend, which says why.")
     if not evidence.answers:
-        return _silence(evidence, sent.body, outcome)
-    public = [it for it in evidence.answers if it["how"] == "public"]
-    prompt = [it for it in public if cast("float", it["answerMs"]) <= answering.LATE_MS]
+        return _silence(evidence, sent.body, heard)
+    prompt = answering.in_time(it for it in evidence.answers if it["how"] == "public")
     # What comes later may be about something else.
     first = [*prompt, *evidence.answers][0]
     after = f"after {first['answerMs']:,.0f} ms"
@@ -226,12 +225,12 @@ def _answer(evidence: Evidence) -> Finding:
             words += f", {first['condition']}"
             words += f", saying {words_of(first['text'])}" if first.get("text") else ""
         return Finding(False, f"{who} answered {words}, {after}.", hint)
-    if _is_twice(evidence, outcome):
+    if _is_twice(evidence, heard):
         return Finding(False, f"{who} answered twice in the same words, {UNLESS}.", answering.TWICE)
     if not prompt:
         return Finding(False, f"{who} answered late, {after}.", answering.SLOW)
     detail = f"{who} answered what the bridge said last {after}"
-    return Finding(True, f"{detail}{_unless_to_another(evidence, outcome)}.")
+    return Finding(True, f"{detail}{_unless_to_another(evidence, heard)}.")
 
 
 def _unless_to_another(evidence: Evidence, outcome: Record) -> str:

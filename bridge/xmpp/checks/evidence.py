@@ -156,6 +156,12 @@ class Past:
     """Whether they once were in the room without being its owner, or another occupant owned it."""
     _outcomes: dict[str, Record] = field(default_factory=dict)
 
+    @property
+    def heard(self) -> Record | None:
+        """Our last message, as the room passed it on; None if it did not."""
+        is_heard = isinstance(getattr(self.outcome, "event", None), events.MessageReceived)
+        return self.outcome if is_heard else None
+
     def add(self, record: Record) -> None:
         """Take in the next older event."""
         self.since = record.at
@@ -280,9 +286,7 @@ class Evidence(NamedTuple):
     @property
     def is_silent(self) -> bool:
         """Whether the occupant should have answered the bridge, and has not."""
-        outcome = self.past.outcome
-        heard = outcome is not None and isinstance(outcome.event, events.MessageReceived)
-        return heard and self.named and not self.answers
+        return self.past.heard is not None and self.named and not self.answers
 
     @property
     def came_back(self) -> bool:
