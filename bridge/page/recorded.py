@@ -93,10 +93,7 @@ class RecordedPage:
                 if len(rows) == MAX_LOOKED_BACK:
                     break
         for row in reversed(rows):
-            course, observer = self._course(row), self._learn(row)
-            for each in self._rooms(row, course):
-                at = round(row.at * 1_000)
-                each.attendances[each.title].take(at, at, row.event, observer)
+            self._attend(row, self._course(row), self._learn(row))
 
     def take(self, row: Recorded) -> None:
         """Take an event."""
@@ -116,10 +113,7 @@ class RecordedPage:
             stanzas=stanzas,
         )
         if not row.room:
-            at = round(row.at * 1_000)
-            for each in self._rooms(row, course):
-                each.attendances[each.title].take(at, at, row.event, observer)
-                each.end = max(each.end, at)
+            self._attend(row, course, observer)
 
     def timeline(self, made_at: float) -> Timeline:
         """Return what the page shows, the rooms first. Call it once: it gives up what it kept."""
@@ -142,11 +136,13 @@ class RecordedPage:
         title = row.room or str(row.observer)
         return self._courses.setdefault(title, Course(kind, title))
 
-    def _rooms(self, row: Recorded, course: Course) -> list[Course]:
-        """Return the courses of the rooms that an event is about: all if it names none."""
-        if row.room:
-            return [course]
-        return [each for each in self._courses.values() if each.kind == "room"]
+    def _attend(self, row: Recorded, course: Course, observer: str) -> None:
+        """Note who was in the rooms that an event is about: in all if it names none."""
+        at = round(row.at * 1_000)
+        for each in [course] if row.room else self._courses.values():
+            if each.kind == "room":
+                each.attendances[each.title].take(at, at, row.event, observer)
+                each.end = max(each.end, at)
 
 
 def _keys_of(element: Element, direction: str) -> set[tuple[str, str, str]]:
