@@ -62,7 +62,7 @@ _CHANGING = re.compile(
 _TOKEN = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_]+|[-=~]*[<>]+[-=~]*|[→⇒⮊←⇐⮈]")
 _ARROW = re.compile(r"[-=~]*(>{2,})|[-=~]+(>)|=?(<{2,})[-=~]*|(<)[-=~]+")
 _ACTOR = re.compile(r"\bserver\s+$", re.IGNORECASE)
-"""Who sends, in the client's view."""
+"""Matches `server` before a word such as `sends`: the client receives what the server sends."""
 _REMARK = re.compile(r"\s*\([^()]*\)\W*$")
 _CONNECTION = re.compile(r"\(#?(\d{1,3})\)\W*$")
 """The number of a connection, behind the word."""

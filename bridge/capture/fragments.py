@@ -70,7 +70,7 @@ _ROOT = re.compile(r"<((?:message|presence|iq|body)\b|stream:(?:features|error))
 _TORN = re.compile(r"""['"]\s*/?>\s*$""")
 """The end of a tag whose beginning is lost."""
 _PAGE = re.compile(r"</(?:stream:stream|pre|code|div|table|t[dr]|ul|li|(?:body>\s*</)?html)>")
-"""The end of a stream, and the ends of what a web page has around a log."""
+"""The end of a stream, or of an element that a web page has around a log."""
 _REPR = re.compile(r"=None\b|=<| object at 0x|<class '")
 """Python's repr of an object."""
 _OF_XMPP = re.compile(
@@ -409,9 +409,10 @@ class Fragments:
         return self._of_tag(entry, text)
 
     def _of_tag(self, entry: _Entry, text: str) -> list[Fragment]:
-        """Read an entry of a logger that prints first tags: an acknowledgement has no more.
+        """Read an entry of a logger that prints first tags alone; keep what these tell.
 
-        An error says by it that it is one; but a logger that prints whole stanzas, too, says more.
+        An acknowledgement has no more than a tag. The tag of an error tells that it is one, unless
+        the logger also prints whole stanzas: these tell more.
         """
         kept = parsed(f"{text[: text.index('>')]}/>") or []
         may_tell = has_word(entry.shape) and not any(map(has_word, self._whole))
@@ -531,9 +532,9 @@ def _between(text: str) -> str:
 
 
 def _unquoted(head: str, xml: str) -> tuple[str, str | None]:
-    """Return what the text behind `head` means if it is quoted, and what stands behind its end.
+    """Return the text behind `head` without quotes and escapes, and what stands behind its end.
 
-    That is None if the text is not quoted.
+    If the text is not quoted, the second is None.
     """
     if head[-1:] == '"' and _DOUBLED.search(xml) and (field := _FIELD.match(xml)):
         return field[0].replace('""', '"'), xml[field.end() :]

@@ -65,9 +65,9 @@ _TELLING = ("<", *_MARKS)
 _COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _BYTE_ORDER_MARK = "\ufeff"
 _OBJECT = "{[ \t"
-"""What a line with the beginning of a JSON object begins with."""
+"""The first characters of a line that may begin a JSON object, or an array of objects."""
 _AROUND_OBJECT = " \t,[]"
-"""What stands around an object of an array."""
+"""The characters that may stand around an object in an array."""
 _MESSAGES = ("log", "MESSAGE", "message", "msg", "event")
 """The members of JSON objects that hold lines of output. Docker's json-file, `journalctl -o json`
 and some loggers write such objects."""
@@ -115,7 +115,7 @@ class LogReader:
         """The lines of a JSON object that goes on in the next line."""
         self._object_length = 0
         self._edge = ""
-        """What the object's first and last lines are indented by."""
+        """The blanks before the object's first and last lines."""
 
     @property
     def has_undirected(self) -> bool:

@@ -175,7 +175,7 @@ def _is_flat(event: dict[str, Any]) -> bool:
 
 
 def decoded(text: bytes) -> str | bytes:
-    """Return a text of the store; of a damaged one the bytes, which `recorded` refuses."""
+    """Return a text of the store; if it is damaged, its bytes, which `recorded` refuses."""
     try:
         return text if b"\0" in text else text.decode()  # no bridge writes a NUL: see `storable`
     except UnicodeDecodeError:

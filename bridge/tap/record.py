@@ -38,7 +38,7 @@ class CaptureFile:
         self._folder = folder
         self._file: FileHandler | None = None
         self._is_tried = False
-        """Whether the file was opened, or cannot be."""
+        """Whether opening the file was tried, with success or not."""
         self._waiting = list[str]()
 
     def add(self, at: str, sent: bool, session: str, xml: str, size: int = 0) -> None:
