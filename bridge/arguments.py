@@ -110,10 +110,9 @@ def _add_check(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--json", action="store_const", dest="format", const="json", help="--format json"
     )
-    _add_number(
-        command, "--warn", MAX_MS, "MS", "warn if the check takes so many ms or more (the median)"
-    )
-    help_ = "fail if it takes so many ms or more, even if every stage passed"
+    help_ = "warn if the check takes MS milliseconds or more (the median)"
+    _add_number(command, "--warn", MAX_MS, "MS", help_)
+    help_ = "fail if it takes MS milliseconds or more, even if every stage passed"
     _add_number(command, "--crit", MAX_MS, "MS", help_)
     help_ = (
         "warn of a certificate with fewer days left (default: 14); a warning changes the exit "
@@ -143,7 +142,7 @@ def _add_send(command: argparse.ArgumentParser) -> None:
     _add_settings(command)
     command.add_argument("text", metavar="TEXT", help="what to say; - reads it from stdin")
     _add_room(command)
-    help_ = "wait so long for answers, and 1.5 s after the first one at most"
+    help_ = "how long to wait for answers; after the first, at most 1.5 s longer"
     _add_number(command, "--await", MAX_SECONDS, "SECONDS", help_, dest="await_seconds", default=0)
     command.add_argument(
         "--from",

@@ -465,7 +465,7 @@ def encode(event: Event) -> dict[str, object]:
 
 
 def meanings_of(codes: Iterable[int]) -> list[str]:
-    """Return what the known ones of these status codes mean."""
+    """Return what these status codes mean; leave out codes that are not known."""
     return [STATUS_CODES[code] for code in sorted(STATUS_CODES.keys() & codes)]
 
 

@@ -163,13 +163,13 @@ silent-session: connection-timeout; soon
 silent-join: remote-server-timeout; soon
     The room {room} did not answer{within}.
     -> Check that {room_service} is the server's room service: the domain in MUC_ROOM is usually
-    not the one of the account, but conference.{domain}.
+    not the account's domain, but conference.{domain}.
 silent-join-with-service: remote-server-timeout; soon
     The room {room} did not answer{within}, though its service {room_service} does.
     -> The room may be overloaded or broken; the bridge tries again by itself.
 silent-join-without-service: service-unavailable; soon
     The room {room} did not answer{within}, and {room_service} offers no service.
-    -> Check the domain in MUC_ROOM: usually it is not the one of the account, but
+    -> Check the domain in MUC_ROOM: usually it is not the account's domain, but
     conference.{domain}.
 unfinished-join: remote-server-timeout; soon
     The room {room} began to answer, and did not let us in{within}.
@@ -234,16 +234,16 @@ certificate-issuer: certificate-verify-failed; later
     The certificate of {service} cannot be trusted: {reason}.
     -> If you trust who signed it, give their certificate in XMPP_TLS_CA_FILE.
 anchors-useless: certificate-verify-failed; later
-    The certificate of {service} cannot be trusted: {reason}. No certificate in {anchors} is that of
-    who signed it.
+    The certificate of {service} cannot be trusted: {reason}. No certificate in {anchors}
+    has signed it.
     -> If you trust who signed it, add their certificate to that file, which XMPP_TLS_CA_FILE names.
 no-mechanism: invalid-mechanism; later
     {domain} offers no login that is safe here (it offers {listed}).
     -> Turn SCRAM-SHA-256 or SCRAM-SHA-1 on in the server. PLAIN is used over TLS with a verified
     certificate only.
 downgraded: aborted; later
-    The login of {account} was given up: what {domain} offers was changed on the way, as a hash of
-    the server's own shows (XEP-0474).
+    The login of {account} was given up: what {domain} offers was changed on the way, as the
+    server's own hash of its offer shows (XEP-0474).
     -> Something in between weakens the login, and may read along. Check XMPP_SERVICE and the
     network; the password is not known to be wrong.
 binding-unsupported: unsupported-channel-binding-type; later
@@ -271,7 +271,7 @@ missing-room: item-not-found; later
     -> Check MUC_ROOM; a check without --room-must-exist makes the room.
 no-room-service: service-unavailable; later
     {room_service} answers, but is no room service.
-    -> Check the domain in MUC_ROOM: usually it is not the one of the account, but
+    -> Check the domain in MUC_ROOM: usually it is not the account's domain, but
     conference.{domain}.
 service-gone: *; soon
     {room_service}, the service of the room {room}, cannot be reached ({condition}).
@@ -292,15 +292,14 @@ unproved: unproved; soon
     text of our message: nothing proves that the room {room} passed it on.
     -> xmppHistory shows what came. A filter or a gateway may rewrite what is said there.
 same-text: resource-constraint; soon
-    The room {room} has not sent the same text back yet, which was said before.
-    -> Wait, or change the text: that room gives no ids back, so its text alone tells a message
-    from another.
+    The room {room} has not yet sent back an earlier message with the same text.
+    -> Wait, or change the text: the room gives no ids back, so only the text tells messages apart.
 leave-unconfirmed: remote-server-timeout; soon
     The room {room} did not confirm within {seconds:g} s that we left.
     -> The room service may be overloaded; our occupant goes with its connection all the same.
 moved: gone; later
     The room {room} was destroyed{why}. Its owner names a new place: {venue}.
-    -> Set MUC_ROOM to the new place if you trust whoever named it, or to another room.
+    -> Set MUC_ROOM to the new place if you trust that owner, or to another room.
 ghost: not-acceptable; at once
     The room {room} does not count us among its occupants any more, and did not say why.
     -> The bridge goes back by itself; the room service may have been restarted.

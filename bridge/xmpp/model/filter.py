@@ -16,10 +16,10 @@ MAX_INSTRUCTIONS = 10_000
 takes about four seconds."""
 
 MAX_SEARCHED = 65_536
-"""A pattern searches at most so many characters of one text. People write shorter texts."""
+"""Most characters of one text that a pattern searches. People write shorter texts."""
 
 ASCII_COST, OTHER_COST = 2, 40
-"""`searchable` costs at most so much for each character of an ASCII text, and of any other text: 9
+"""The most that `searchable` costs for each character of an ASCII text, and of any other text: 9
 and 200 ns. The unit is one instruction of a pattern, which takes 5 ns."""
 
 ESCAPE = r"\u{"

@@ -13,7 +13,7 @@ MAX_ESCAPED_BYTES = 200_000
 """Most bytes of a body after it is escaped as XML; servers write `"` and `'` in six bytes each."""
 
 MAX_NAMED = 5
-"""An error names at most so many positions of forbidden characters, and counts the rest."""
+"""Most positions of forbidden characters that an error names; it counts the rest."""
 
 NOT_XML = "[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]"
 """Characters that XML 1.0, section 2.2, does not allow: servers close the stream on them. The

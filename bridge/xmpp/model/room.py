@@ -29,18 +29,16 @@ UNDER_WAY = frozenset(
 """The phases in which an attempt is still under way."""
 
 MAX_OCCUPANTS = 10_000
-"""We keep at most so many occupants of a room. Rooms have fewer, but a server may send any
-number."""
+"""Most occupants of a room that are kept. Rooms have fewer, but a server may send any number."""
 
 MAX_UNHEARD = 1_000
-"""We keep at most so many ids of messages that the room has not sent back. It may never send
-them."""
+"""How many ids of messages we keep that the room has not sent back. It may never send them."""
 
 MAX_UNLISTED = 100
-"""We keep at most so many speakers whom the room does not list: the ones who spoke last."""
+"""How many speakers we keep whom the room does not list: the last to speak."""
 
 MAX_DEPARTURES = 100
-"""We keep at most so many departures: the newest, and one for each nickname."""
+"""How many departures we keep: the newest, and for each nickname only the last."""
 
 TEMPORARY = "The room is temporary: it goes, with its settings, when all have left"
 """What `muc_temporary` means (XEP-0045, section 4.2)."""
@@ -69,8 +67,8 @@ class Occupant:
     role: str
     affiliation: str
     since: float | None
-    """When we saw the occupant come, in seconds since the epoch; None for one who was there before
-    us."""
+    """When we saw the occupant come, in seconds since the epoch; None if the occupant was there
+    before us."""
     show: str | None = None
     status: str | None = None
     real_jid: str | None = None

@@ -39,22 +39,22 @@ PAGE = 100
 """Results requested for one page; servers give fewer: Prosody up to 50, ejabberd up to 250."""
 
 MAX_RESULTS = 1_000
-"""We accept at most so many results for one page, however few we requested. Known servers give a
+"""Most results that we accept for one page, however few we requested. Known servers give a
 quarter of that."""
 
 MAX_ID_BYTES = 128
-"""We use an archive's id of at most so many bytes, since we send it back as a cursor. Real ids have
+"""Most bytes of an archive's id that we use, since we send it back as a cursor. Real ids have
 twenty or thirty."""
 
 REQUEST_SECONDS = 15.0
 """Seconds for one answer. Prosody's file storage reads the whole archive anew for each."""
 
 MAX_PAGE_WEIGHT = 8 * 1024 * 1024
-"""The texts of one page may take so many bytes of memory. If they take more, we request the page
+"""Most bytes of memory that the texts of one page may take. If they take more, we request the page
 again with half as many results."""
 
 MAX_PAGES = 500
-"""One `search` requests at most so many pages, with about 50,000 results. Without a limit a server
+"""Most pages that one `search` requests, with about 50,000 results. Without a limit a server
 could go on for ever."""
 
 NO_ARCHIVE = frozenset({"service-unavailable", "feature-not-implemented"})
@@ -299,7 +299,7 @@ class RoomArchive:
     async def search(
         self, query: ArchiveQuery, keep: Keep, *, limit: int | None, seconds: float
     ) -> SearchEnd:
-        """Read the archive until `limit` results were kept, or `keep` had no space for one.
+        """Read the archive until `limit` results were kept, or `keep` had no space for a result.
 
         `keep` gets each result in the direction of `query`. The search stops sooner at the end of
         the archive, after `MAX_PAGES`, and when `seconds` have passed.

@@ -1,4 +1,4 @@
-"""Reads what was said in a room while we were away from the room's archive (XEP-0313)."""
+"""Reads from a room's archive what was said while we were away (XEP-0313)."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -10,7 +10,7 @@ from bridge.xmpp.model.faults import ConnectionFailedError
 from bridge.xmpp.muc.archive import ArchiveError, RoomArchive
 
 OVERLAP_SECONDS = 60.0
-"""We ask for messages from so many seconds before the last one that we saw. The room's clock may
+"""We ask for messages from this long before the room last sent something. The room's clock may
 differ from ours."""
 
 CATCHING_UP_SECONDS = 60.0
@@ -18,7 +18,7 @@ CATCHING_UP_SECONDS = 60.0
 
 
 class CatchingUp:
-    """Asks one room for what was said in it while we were away."""
+    """Asks a room's archive for what was said in the room while we were away."""
 
     def __init__(self, room: str, clock: Callable[[], float]) -> None:
         """`room` is a bare JID, prepared; `clock` returns seconds since the epoch."""

@@ -9,12 +9,10 @@ After that time a stamp proves nothing, since an occupant may write a stamp into
 from math import inf
 
 QUIET_SECONDS = 2.0
-"""A room that sends nothing for so many seconds has sent all of its history, even if no subject
-came."""
+"""A room that was silent for this time has sent all of its history, even if no subject came."""
 
 HISTORY_SECONDS = 10.0
-"""A room's history takes at most so many seconds. Occupants who go on speaking cannot prolong
-that."""
+"""The longest time of a room's history. Occupants who go on speaking cannot prolong it."""
 
 
 class HistoryWindow:

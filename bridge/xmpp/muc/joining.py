@@ -33,8 +33,8 @@ from bridge.xmpp.queries import disco
 from bridge.xmpp.queries.ping import MUCH_BYTES, answers
 
 PATIENCE_SECONDS = 5.0
-"""Once a room has sent nothing for so many seconds, we ask its service whether it is a room
-service."""
+"""How long we wait for a sign that the room's address is no room, before we ask its service whether
+it is a room service."""
 
 log = logging.getLogger(__name__)
 

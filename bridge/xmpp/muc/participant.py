@@ -225,7 +225,10 @@ class Participant:
             await asyncio.wait(staying)
 
     def _route(self, stanza: Element) -> None:
-        """Hand a stanza to its room's membership; one from a service, to all memberships there."""
+        """Hand a stanza to its room's membership.
+
+        A service's stanza goes to the memberships that are entering one of its rooms.
+        """
         sender = stanzas.sender_of(stanza)
         self.publisher.stanza = self.trace.number_of(stanza)
         try:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from bridge.xmpp.model.events import OccupantJoined
 
 FOLD_SECONDS = 10.0
-"""Further changes of an occupant's payload within so many seconds are folded into one. Clients add
+"""Further changes of an occupant's payload within this time are folded into one. Clients add
 their capabilities and their avatar one after the other."""
 
 

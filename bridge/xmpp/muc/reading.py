@@ -59,24 +59,23 @@ METADATA = frozenset(
 """Namespaces of elements that carry metadata of a message rather than content."""
 
 MAX_PAYLOAD = 8
-"""We list at most so many names of elements for a message without a body. Real ones have one or
-two."""
+"""Most names of elements that we list for a message without a body. Real ones have one or two."""
 
 MAX_PRESENCE_PAYLOAD = 20
-"""We list at most so many names of elements for a presence. Real ones have up to ten."""
+"""Most names of elements that we list for a presence. Real ones have up to ten."""
 
 HAT_TITLES = ("title", "displayName", "name", "uri")
-"""The attributes with the title of a hat; the last two are addresses, for want of a title."""
+"""The attributes that may have the title of a hat, best first; the last two are addresses."""
 
 MAX_PAYLOAD_CHARACTERS = 100
-"""Most characters of such a name, of the name of an encryption, and of a hat; real ones have up to
+"""Most characters of the name of an element or an encryption, and of a hat; real ones have up to
 60."""
 
 OF_STREAM = f"{{{names.CLIENT}}}"
 """The beginning of the tags in the stream's own namespace, which are no extensions."""
 
 CACHED_PAYLOADS = 256
-"""We keep at most so many lists of names to share among occupants."""
+"""Most lists of names that are kept to be shared among occupants."""
 
 MAX_REACTIONS = 32
 """Most reactions in one message: people send few, and each is a character or two."""

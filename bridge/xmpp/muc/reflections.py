@@ -23,10 +23,10 @@ from bridge.xmpp.model.faults import ConnectionFailedError, Fault
 from bridge.xmpp.model.journal import Record
 
 REMEMBERED = 5_000
-"""We remember at most so many messages: more than a room sends in the overlap of two stays."""
+"""Most messages that we remember: more than a room sends in the overlap of two stays."""
 
 LATE_SECONDS = 60.0
-"""If the room has not sent a message back for so many seconds, we take it for lost. Until then, a
+"""If the room has not sent a message back after this time, we take it for lost. Until then, a
 copy with the same text may be this message, and so proves nothing about a later one. xmppSend waits
 no longer."""
 
@@ -62,7 +62,7 @@ class Outstanding:
     )
     """The room's copy, or the error that returned the message."""
     unproved: bool = False
-    """Whether a message came under our nickname of which we cannot prove that it is ours."""
+    """Whether a message came under our nickname that may be another session's."""
 
 
 class _Said(NamedTuple):
@@ -86,7 +86,7 @@ class Reflections:
         """Whether the room has given one of our ids back in this stay."""
 
     def begin(self) -> None:
-        """Begin a stay: the room may be another one than before, behind the same address."""
+        """Begin a stay: the room at this address may be another than before."""
         self._unheard.clear()
         self.gives_ids_back = False
 

@@ -19,17 +19,16 @@ DISCO_SECONDS = 5.0
 """Seconds for one answer to a query; a query without an answer does not make joining fail."""
 
 MAX_SERVICES_ASKED = 10
-"""We ask at most so many items of the server whether they are room services."""
+"""Most items of the server that we ask whether they are room services."""
 
 MAX_ROOMS_LISTED = 500
-"""We list at most so many rooms of a service, and compare at most so many names with our room's
-name."""
+"""Most rooms of a service that we list, and compare with our room by their names."""
 
 MAX_NAME_CHARACTERS = 60
-"""We compare at most so many characters of a room's name: the time grows with their square."""
+"""Most characters of a room's name that we compare: the time grows with their square."""
 
 MAX_SIMILAR = 5
-"""We report at most so many rooms with similar names."""
+"""Most rooms with similar names that we report."""
 
 ITEM_NOT_FOUND = "item-not-found"
 """The condition of the error for a room that does not exist (XEP-0045, section 6.4)."""
@@ -60,14 +59,14 @@ def denies(description: Description) -> bool:
 
 
 def denial(place: Place, description: Description, refusal: StanzaError | None) -> Fault | None:
-    """Return why we can join no room of a service with this answer; None if we may."""
+    """Return why we can join no room of a service that answers so; None if we may."""
     if refusal is not None and refusal.condition == "remote-server-not-found":
         return faults.of_join_error(refusal.condition, refusal.text, place, None)
     return faults.of("no-room-service", place) if denies(description) else None
 
 
 async def room_services(connection: Connection, domain: str, doubted: str = "") -> list[str]:
-    """Return the room services that the server of `domain` lists, but for the `doubted` one.
+    """Return the room services that the server of `domain` lists, without the `doubted` service.
 
     Services that do not answer within `DISCO_SECONDS` are left out. Raises `ConnectionFailedError`
     when the connection ends.

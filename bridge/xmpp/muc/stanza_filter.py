@@ -120,8 +120,8 @@ def archived(traced: Iterable[TracedStanza], room: str, id_: str) -> set[int]:
 def stanzas_of(record: Record, traced: list[TracedStanza]) -> set[int]:
     """Return the numbers of the stanzas that an event came from; `traced` is in order.
 
-    A message of ours came from two stanzas: the one that we sent, and the one with which the room
-    sent it back or refused it. A message from an archive came from the result that contains it.
+    A message of ours came from two stanzas: ours, and the room's, which sends it back or refuses
+    it. A message from an archive came from the result that contains it.
     """
     event, room = record.event, prepared(record.room) or ""
     match event:
