@@ -119,7 +119,7 @@ async def test_who_takes_the_nickname_of_a_bot_that_left_does_not_hide_why_it_le
         known = shown or server == "prosody"
         assert "too many messages" in verdict or (times > 1 and not known)
         assert (
-            "somebody else of this nickname" if known else "neither accounts nor ids"
+            "another occupant of this nickname" if known else "neither accounts nor ids"
         ) in verdict
 
 

@@ -36,8 +36,7 @@ from bridge.xmpp.model.events import MessageReceived
 from bridge.xmpp.model.journal import Record
 
 LEFT_OUT = 2
-"""Somebody who was left without an answer so many times in a row is left out. Once may be
-chance."""
+"""How many messages in a row without an answer leave their sender out. One may be chance."""
 
 LATE_MS = 5_000
 """An answer that took longer than this, in milliseconds, is late: people ask again by then."""
@@ -81,7 +80,7 @@ def in_time(
 
 
 def senders(evidence: Evidence) -> Finding:
-    """Compare whom the occupant answered with whom it left without an answer."""
+    """Compare what the occupant answered with what it left without an answer."""
     who, asks = evidence.who, asks_of(evidence)
     answered = [ask for ask in asks if ask.answer]
     groups = [
@@ -105,7 +104,7 @@ def senders(evidence: Evidence) -> Finding:
         if like := of_last or prompt:
             return _compared(evidence, like[-1], left[-1], left)
         names = list_of([*dict.fromkeys(group.sender for group in groups)][:MAX_ALIKE])
-        detail = f"{_left(evidence, left)}; it was not seen to answer {names}, or anybody else."
+        detail = f"{_left(evidence, left)}; it was not seen to answer {names} or others."
         return Finding(None, detail, symptom=True)
     if misshapen := _misshapen(evidence, answered):
         return misshapen
@@ -116,7 +115,7 @@ def senders(evidence: Evidence) -> Finding:
 
 
 def _misshapen(evidence: Evidence, answered: Sequence[Ask]) -> Finding | None:
-    """Return what is wrong with the way in which a program answers others; None if nothing is.
+    """Return what is wrong with how a program answers others; None if nothing is.
 
     An occupant who does not say what it is must have answered others as only programs do. A person
     may encrypt, and may answer with a picture or a mark.
@@ -134,9 +133,9 @@ def _misshapen(evidence: Evidence, answered: Sequence[Ask]) -> Finding | None:
         unclear = finding._replace(ok=None, symptom=True) if prompt else None
         return finding if is_program else unclear
     if flaw := _misdirected(evidence, last) if is_program else None:
-        return Finding(False, f"{detail} {flaw[0]}, and so before.", flaw[1])
+        return Finding(False, f"{detail} {flaw[0]}, as it did before.", flaw[1])
     if flaw := _odd(answered, last) if len(last) >= ANSWERS else None:
-        return Finding(None, f"{detail} {flaw[0]}, and so before.", flaw[1], symptom=True)
+        return Finding(None, f"{detail} {flaw[0]}, as it did before.", flaw[1], symptom=True)
     return None
 
 
@@ -150,7 +149,7 @@ def _unread(last: Sequence[Ask]) -> tuple[str, str] | None:
 
 
 def _misdirected(evidence: Evidence, last: Sequence[Ask]) -> tuple[str, str] | None:
-    """Return how all the answers miss who asked, or come twice, and what to do about it."""
+    """Return how all answers go to a wrong message, or come twice, and what to do about it."""
     again = {
         before.number
         for before, after in pairwise(evidence.acts)
@@ -171,7 +170,7 @@ def _odd(answered: Sequence[Ask], last: Sequence[Ask]) -> tuple[str, str] | None
     """Return what is odd about the last answers, and what to do about it; it may be on purpose."""
     askers = {sender_of(ask.asked) for ask in answered}
     if all(_is_to_another(ask, askers) for ask in last):
-        return "by the name of somebody else", "Does it mix up who asked?"
+        return "by the name of another asker", "Does it mix up who asked?"
     bodies = {body_of(ask.answer) for ask in last if ask.answer}
     if len(bodies) == 1 and len({ask.what for ask in last}) == len(last):
         words = words_of(*bodies)
@@ -191,14 +190,14 @@ def _is_to_another(ask: Ask, askers: set[str]) -> bool:
 
 
 def is_left_out(evidence: Evidence) -> bool:
-    """Whether the occupant left what others asked it without an answer."""
+    """Whether the occupant left questions of others without an answer."""
     return bool(left_out(evidence, asks_of(evidence)))
 
 
 def question_for(evidence: Evidence) -> str:
     """Return what to say so that the occupant answers: a ping in the form that it answers.
 
-    It has no word of a stranger but the nickname.
+    Of a stranger's words it has only the nickname.
     """
     name = evidence.nickname
     answered = [ask.asked for ask in asks_of(evidence) if ask.answer and ask.what]
@@ -207,10 +206,12 @@ def question_for(evidence: Evidence) -> str:
 
 
 def _is_explained(evidence: Evidence, group: LeftOut, answered: Sequence[Ask]) -> bool:
-    """Whether that a message has no answer says nothing about an occupant who answers others.
+    """Whether messages without an answer are no sign that anything is wrong.
 
-    The occupant never answered messages of this form. Or it has since answered the same, asked by
-    another; or anything, if it never answered the same, which may be no command that it knows.
+    This is so if the occupant answers others, and
+    - has never answered a message of this form, or
+    - has since answered the same words of another sender, or
+    - has never answered these words, which may be no command of its, but has answered since.
     """
     what, forms = group.asks[-1].what, [form_of(ask.asked, evidence.nickname) for ask in answered]
     since = [ask.what for ask in answered if ask.asked.number > group.last.number]
@@ -220,9 +221,9 @@ def _is_explained(evidence: Evidence, group: LeftOut, answered: Sequence[Ask]) -
 
 
 def _like(evidence: Evidence, answered: Sequence[Ask], ours: Record) -> list[Ask]:
-    """Return what of others was answered at once and has the form of `ours`.
+    """Return the messages of others that were answered at once and have the form of `ours`.
 
-    If nothing has it, return whatever was answered at once, provided that a program answered it.
+    If there are none, return all that were answered at once, provided that a program answered.
     """
     name, says = evidence.nickname, evidence.programs.get(evidence.nickname)
     fast = [ask for ask in answered if ask.seconds <= ANSWER_SECONDS and not is_own(ask.asked)]
@@ -231,7 +232,7 @@ def _like(evidence: Evidence, answered: Sequence[Ask], ours: Record) -> list[Ask
 
 
 def _compared(evidence: Evidence, ask: Ask, last: Record, left: Sequence[Record]) -> Finding:
-    """Return what the occupant answered, and what of others it left, and how these differ."""
+    """Return how a message that the occupant answered differs from the `last` that it `left`."""
     word = [searchable(body_of(record)).split()[:1] for record in (ask.asked, last)]
     is_same = word[0] == word[1] or is_encrypted(last)
     people = {sender_of(ask.asked), sender_of(last)}
@@ -295,15 +296,15 @@ def _differences(evidence: Evidence, asked: Record, left: Record) -> str:
     if hidden[0] != hidden[1]:
         different.append("hidden characters")
     if bool(getattr(asked.event, "reply_to", None)) != bool(getattr(left.event, "reply_to", None)):
-        different.append("that one is a reply")
+        different.append("whether it is a reply")
     return f"What differs: {', '.join(different) or 'nothing that is seen, but the words'}."
 
 
 def encrypted(evidence: Evidence) -> Finding:
-    """Find out whether what another says reaches the occupant encrypted, and is left unanswered.
+    """Find out whether one person's encrypted messages are left without an answer.
 
-    Two people who encrypt may speak with each other. So it is a cause only if one person encrypts,
-    got no answer to that, and others did.
+    Two people who encrypt may speak with each other. So it is a cause only if one person encrypts
+    and got no answer to that, while others got answers.
     """
     who, public = evidence.who, [record for record in evidence.acts if is_message(record)]
     secret = [*filter(is_encrypted, public)]
@@ -311,7 +312,7 @@ def encrypted(evidence: Evidence) -> Finding:
     if all(evidence.is_theirs(record) for record in public):
         return Finding(None, "Nobody else has said anything.")
     if len(nicknames) != 1 or evidence.nickname in nicknames:
-        return Finding(True, f"No one person writes to {who} with encryption.")
+        return Finding(True, f"No single person writes to {who} with encryption.")
     (nickname,) = nicknames
     if [record for record in public if sender_of(record) == nickname][-1] is not secret[-1]:
         return Finding(True, f"{name_of(nickname)} does not write with encryption any more.")

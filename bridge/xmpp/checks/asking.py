@@ -18,10 +18,10 @@ from bridge.xmpp.muc.membership import Membership
 from bridge.xmpp.queries import disco, iq_errors, ping
 
 REMEMBERED_SECONDS = 3_600.0
-"""What an occupant declares itself to be counts for so long: asking again resets idle timers."""
+"""How long an occupant's declaration counts: asking again would reset idle timers."""
 
 MAX_REMEMBERED = 1_000
-"""We remember what so many occupants declare."""
+"""Most occupants whose declarations we remember."""
 
 
 async def ping_alike(membership: Membership, occupant: Occupant) -> dict[str, Ping]:
@@ -56,7 +56,7 @@ class Declarations:
         self._known = Newest[tuple[object, ...], tuple[float, disco.Description]](MAX_REMEMBERED)
 
     async def ask(self, membership: Membership, occupants: Collection[Occupant]) -> None:
-        """Ask those what they are who have not said so in the last hour."""
+        """Ask occupants what they are, unless they have said so in the last hour."""
         asked = [occupant for occupant in occupants if self._of(occupant) is None]
         with suppress(NotInRoomError, ConnectionFailedError):  # the status says so
             connection = membership.connection
@@ -77,5 +77,5 @@ class Declarations:
 
 
 def _session_of(occupant: Occupant) -> tuple[object, ...]:
-    """Return what tells an occupant from another who had the nickname before."""
+    """Return what tells an occupant from a former owner of the nickname."""
     return occupant.jid, occupant.since, occupant.real_jid, occupant.occupant_id

@@ -33,7 +33,7 @@ class Attempt:
 
 
 async def try_out(settings: Settings, *, log_in: bool = True, room: str = "") -> Attempt:
-    """Log in, and list the rooms of the server's room services; with `room`, look at that instead.
+    """Log in, and list the rooms of the server's room services; with `room`, ask only that room.
 
     Without `log_in` the stream is secured and ended, and no account is named.
     """

@@ -39,7 +39,7 @@ from bridge.xmpp.model.journal import Record
 from bridge.xmpp.model.room import MAKE_PERSISTENT, TEMPORARY, Occupant, RoomStatus
 
 STAYS = 3
-"""An occupant who leaves and comes back so often within `STAYS_SECONDS` "comes and goes"."""
+"""An occupant who leaves and comes back this often within `STAYS_SECONDS` "comes and goes"."""
 
 STAYS_SECONDS = 3_600.0
 """The seconds in which departures are counted."""
@@ -54,29 +54,30 @@ IDLE = (
 """What to do if an occupant comes and goes after the same time."""
 
 HISTORY_SECONDS = 5.0
-"""A message that a program says within so many seconds after it came may answer the history."""
+"""What a program says within this time after it came may answer the history."""
 
 HISTORY_ANSWERS = 2
-"""An occupant answers the history if it answers so many of its messages. A single message that
-seems to be an answer may be chance."""
+"""An occupant answers the history if it answers at least this many of its messages. A single
+message that seems to be an answer may be chance."""
 
 HISTORY_MESSAGES = 50
-"""We assume that a room's history has at most so many messages; rooms send 20 by default."""
+"""Most messages of a room's history, as we assume; rooms send 20 by default."""
 
 QUOTED_CHARACTERS = 3
-"""Another message may contain a text of fewer characters by chance."""
+"""The fewest characters of a text that we look for in other messages. They may contain a shorter
+text by chance."""
 
 MAX_NAMESAKES = 3
-"""We ping at most so many occupants because they may be the same program."""
+"""Most occupants that we ping because they may be the same program."""
 
 _BROKEN = re.compile(
     r"\b(connect|disconnect|stream|socket|eof|reset|time[d ]*-?out|broken pipe|lost|unreachable)",
     re.IGNORECASE,
 )
-"""What a status text says if a server wrote it because the connection broke, in whatever words."""
+"""Matches a status text that a server wrote because the connection broke, in whatever words."""
 
 _SUFFIX = re.compile(r"[\W_\d]+|[\W_][0-9a-f]{8,}")
-"""What a program adds to a nickname that is taken."""
+"""Matches what a program adds to a nickname that is taken."""
 
 
 def namesakes(status: RoomStatus, occupant: Occupant) -> list[Occupant]:
@@ -115,7 +116,7 @@ def ghost(evidence: Evidence) -> Finding:
             if its.alone and its.seconds is None and _answers(other):
                 namesake = occupant_of(evidence.status, nickname)
                 same = namesake is not None and person.is_same(Person.of(namesake))
-                why = "is of the same account" if same else "has a like name"
+                why = "is of the same account" if same else "has a similar name"
                 remark = not same or dead == nickname
                 return Finding(
                     None if remark else False,
@@ -128,7 +129,8 @@ def ghost(evidence: Evidence) -> Finding:
                 )
     if not evidence.namesakes:
         return Finding(None, f"Nobody else in the room seems to be {evidence.who}, too.")
-    return Finding(True, f"{evidence.who} and {list_of([*evidence.namesakes])} are alike in that.")
+    names = list_of([evidence.nickname, *evidence.namesakes])
+    return Finding(True, f"No dead session is seen among {names}.")
 
 
 def _answers(ping: Ping) -> bool:
@@ -213,7 +215,7 @@ def stays(evidence: Evidence) -> Finding:
 def is_lost_connection(event: events.Event) -> bool:
     """Whether an occupant left because its connection broke.
 
-    The room says so by a code, or the server by a status text in the occupant's place.
+    The room says so by a code, or the server by a status text that it writes for the occupant.
     """
     status = getattr(event, "status", None) or ""
     codes: frozenset[int] = getattr(event, "codes", frozenset())
@@ -321,7 +323,7 @@ def _several(said: Sequence[Record], asked: Sequence[Record]) -> list[Record]:
 
 
 def room(evidence: Evidence) -> Finding:
-    """Find out whether the room goes when all leave, and has gone.
+    """Find out whether the room ends when all leave, and whether it has ended before.
 
     If the occupant owns it alone, and did not before, the occupant made it anew: the settings of
     the former room, and the rights in it, are gone. An occupant may also have made it first.

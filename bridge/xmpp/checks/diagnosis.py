@@ -33,15 +33,15 @@ PING_SECONDS = 5.0
 others are silent too."""
 
 MESSAGES = 100
-"""We compare so many of the occupant's newest messages with as many of the others'."""
+"""How many of the occupant's newest messages we compare with as many of others."""
 
 ALIKE_TIMES = 3
-"""An occupant who repeats this occupant's messages at least so many times is named. Fewer repeats
-may be chance, or a joke."""
+"""An occupant who repeats this occupant's messages at least this often is named. Fewer repeats may
+be chance, or a joke."""
 
 WATCHED_SECONDS = 60.0
-"""If the bridge asked nothing, it has to have watched the room for so long, or the store has what
-happened before, for a verdict that nothing is wrong."""
+"""If the bridge has asked nothing, it says that nothing is wrong only after it has watched for this
+time, or if the store has what happened before."""
 
 UNLESS = "unless it answers what the bridge does not see, such as private messages"
 """The end of a sentence on a bot that may be answering private messages, which the bridge cannot
@@ -234,7 +234,7 @@ def _answer(evidence: Evidence) -> Finding:
 
 
 def _unless_to_another(evidence: Evidence, outcome: Record) -> str:
-    """Return whom else the occupant may have answered, for the end of a sentence.
+    """Return which others the occupant may have answered, for the end of a sentence.
 
     They are the occupants who spoke after the bridge. There are none if the occupant said more than
     others asked. An occupant who said the same as this one did not ask for it.
@@ -313,7 +313,7 @@ def _alike_answers(evidence: Evidence) -> Finding:
     often = [name for name, count in times.most_common() if count >= ALIKE_TIMES]
     names = [*dict.fromkeys([*often, *earlier])][:MAX_ALIKE]
     if not names:
-        return Finding(True, f"Nobody gave the answer of {who} before it, or again and again.")
+        return Finding(True, f"No other occupant gives the answers of {who}.")
     how = f"{times[often[0]]} times" if often else "before it"
     return Finding(
         False, f"{list_of(names)} gave the same answer as {who}, {how}.", answering.TWICE

@@ -19,7 +19,7 @@ from bridge.xmpp.model.room import Occupant, RoomStatus
 from bridge.xmpp.queries.iq_errors import DecodedError
 
 DEPARTURES = 2
-"""We keep so many departures: after the occupant, another person may have had the nickname."""
+"""How many departures we keep: after the occupant, another person may have had the nickname."""
 
 VISIBLE_ACTIONS = (
     events.OccupantPresence,
@@ -32,13 +32,13 @@ VISIBLE_ACTIONS = (
 stanza that we cannot read counts too, since others may have read it and acted on it."""
 
 TEXT_CHARACTERS = 100
-"""A sentence quotes at most so many characters of a message."""
+"""Most characters of a message that a sentence quotes."""
 
 MAX_ALIKE = 3
 """Most names that a sentence lists."""
 
 MAX_ACTS = 1_000
-"""We look at so many public acts at most, of the occupant and of others together."""
+"""Most public acts of the occupant that we look at, and most of all others."""
 
 
 Outcome: TypeAlias = Literal["cause", "well", "unknown"]
@@ -72,7 +72,7 @@ class Person(NamedTuple):
         return None
 
 
-NOBODY = Person()
+UNIDENTIFIED = Person()
 """A person of whom the room shows neither account nor id."""
 
 MISTAKABLE = " The room shows neither accounts nor ids: others may have had the nickname."
@@ -120,9 +120,9 @@ class Past:
     """As the room has it."""
     there: bool = True
     """Whether they are in the room."""
-    person: Person = NOBODY
+    person: Person = UNIDENTIFIED
     """Who the occupant is, as far as the room shows it. If several people with the nickname have
-    left, the one who left last."""
+    left, the last of them."""
     since: float | None = None
     """The time of the oldest event that was read."""
     gone: list[Record] = field(default_factory=list)
@@ -371,7 +371,7 @@ def words_of(text: object) -> str:
 
 
 def sender_of(record: Record) -> str:
-    """Return the nickname of the occupant who did it; empty if the room did it, or no occupant."""
+    """Return the nickname of the occupant who did it; empty if no occupant did."""
     return str(getattr(record.event, "sender", ""))
 
 

@@ -31,7 +31,7 @@ from bridge.xmpp.model import events
 from bridge.xmpp.model.journal import Record
 
 ANSWERS = 3
-"""An occupant with so many even answers is a program."""
+"""An occupant with at least this many even answers is a program."""
 
 
 class Answered(NamedTuple):
@@ -96,7 +96,7 @@ def regulars(acts: Sequence[Record]) -> set[str]:
 
 
 def circles(acts: Sequence[Record], nickname: str = "") -> list[Circle]:
-    """Return the circles in which the occupant, or any, has a turn, given the room's acts.
+    """Return the circles in a room's acts; with a nickname, only those in which it has a turn.
 
     The newest circle is the first. The number of each message is its record's. Messages of the
     bridge belong to no circle.
@@ -112,7 +112,7 @@ def circles(acts: Sequence[Record], nickname: str = "") -> list[Circle]:
     ]
 
     def answers_others(circle: Circle) -> bool:
-        """Whether they may be answering what others did before: two programs greet newcomers."""
+        """Whether the circle may answer what others did before: two programs greet newcomers."""
         first, _, *_ = circle.turns
         before = bisect_left(numbers, first.number) - bisect_left(times, first.at - TURN_SECONDS)
         return len(circle.turns) <= circle.size * before
@@ -132,12 +132,12 @@ def form_of(record: Record, to: str) -> str:
 
 
 def plain(record: Record) -> str:
-    """Return the beginning of a message as programs look at it, in one case."""
+    """Return the beginning of a message as programs look at it, without case."""
     return searchable(body_of(record)[:COMMAND_CHARACTERS]).strip()
 
 
 def is_encrypted(record: Record) -> bool:
-    """Whether only those with the keys can read a message."""
+    """Whether a message can be read only with keys."""
     return bool(getattr(record.event, "encrypted", None))
 
 

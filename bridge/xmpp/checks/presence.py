@@ -21,7 +21,7 @@ from bridge.xmpp.model import events
 from bridge.xmpp.model.journal import Record
 
 MAX_COMPARED = 500
-"""We compare at most so many names with the name of an absent occupant. Each takes up to 0.1 ms."""
+"""Most names that we compare with an absent occupant's name. Each takes up to 0.1 ms."""
 
 
 def bridge(evidence: Evidence) -> Finding:
@@ -38,7 +38,7 @@ def present(evidence: Evidence) -> Finding:
     if not status.connected:
         return Finding(None, f"Whether {who} is in the room cannot be seen.")
     if evidence.occupant is not None and evidence.occupant.own:
-        hint = "Give the nickname of somebody else; xmppOccupants lists them."
+        hint = "Give the nickname of another occupant; xmppOccupants lists them."
         return Finding(False, f"{who} is the bridge itself.", hint)
     if evidence.occupant in status.unlisted:
         detail = f"{who} speaks in the room, and is not shown by the room."
@@ -86,9 +86,9 @@ def _is_unclear(event: events.Event) -> bool:
 
 
 def _predecessor(evidence: Evidence) -> str:
-    """Return a sentence on who had the nickname before; empty unless that was another person.
+    """Return a sentence on a former owner of the nickname; empty unless that was another person.
 
-    If the room shows too little to tell, the person whom the room put out may have been another.
+    If the room shows too little to tell, an occupant that it put out may have been another person.
     """
     for gone in evidence.past.gone[:1]:
         same = evidence.past.person.is_same(Person.of(gone.event))
@@ -106,8 +106,8 @@ def _who_before(past: Past) -> str:
 
 def _who(same: bool | None) -> str:
     if same is None:
-        return "it, or somebody else (the room shows neither accounts nor ids)"
-    return "it" if same else "somebody else of this nickname"
+        return "it, or another occupant (the room shows neither accounts nor ids)"
+    return "it" if same else "another occupant of this nickname"
 
 
 def _departure(gone: Record) -> tuple[str, str]:

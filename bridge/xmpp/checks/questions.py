@@ -1,8 +1,9 @@
 """Pairs what is asked of programs in a room with their answers. Pure.
 
-A question is a command, words that a program has answered at once before, or a message to a
-program by name: one with a question mark, or any if the program answers such messages, or is the
-one that is looked at. Whether people owe each other an answer cannot be known.
+A question is a command, words that a program has answered at once before, or a message that begins
+with a program's name. Such a message needs a question mark, unless the program has answered such
+messages before, or is the occupant that is looked at. Whether people owe each other an answer
+cannot be known.
 """
 
 from bisect import bisect_left
@@ -26,17 +27,18 @@ from bridge.xmpp.model.events import Source
 from bridge.xmpp.model.journal import Record
 
 TIMES = 2
-"""How often a program has to answer words that are no command, or its name, to be asked by them."""
+"""How often a program must have answered words that are no command, or its name, before we take
+them for a question to it."""
 
 SHARE = 4
-"""A program answers at least one in so many questions of the same words; chance does not."""
+"""A program answers at least a quarter of the questions in the same words; chance does not."""
 
 MAX_PROGRAMS = 20
-"""Most programs of a room: those with the most answers."""
+"""Most programs of a room: the programs with the most answers."""
 
 
 PATIENCE_SECONDS = 10.0
-"""A message of another occupant counts as left without an answer after so many seconds; after
+"""Another occupant's message counts as left without an answer after this time; after
 `ANSWER_SECONDS` if the occupant has answered others before."""
 
 
@@ -63,7 +65,7 @@ class LeftOut(NamedTuple):
 
     sender: str
     asks: Sequence[Ask]
-    """The oldest first. Each earlier one with an answer is left out."""
+    """The oldest first, from the last message that got an answer on."""
 
     @property
     def last(self) -> Record:
@@ -118,11 +120,11 @@ def _what(asked: Record, nickname: str) -> str:
 
 
 def left_out(evidence: Evidence, asks: Sequence[Ask]) -> list[LeftOut]:
-    """Return whom the occupant left without an answer since it last answered them, newest last.
+    """Return the messages that the occupant left without an answer, the newest group last.
 
-    Nothing counts that was said while the occupant was not there, that speaks about it, or that was
-    said to another program: another occupant said something at once. What was encrypted is looked
-    at elsewhere.
+    A message does not count if the occupant was away, or if it speaks about the occupant. Nor does
+    it count if another occupant said something at once: then it may be for another program.
+    `answering.encrypted` looks at encrypted messages.
     """
     name, acts = evidence.nickname, evidence.acts
     answered = [ask for ask in asks if ask.answer]
@@ -161,7 +163,7 @@ def left_out(evidence: Evidence, asks: Sequence[Ask]) -> list[LeftOut]:
 
 
 def is_unanswered(question: Ask, end: float, gaps: Iterable[tuple[float, float]]) -> bool:
-    """Whether no answer is sure: records go on for long enough, and have no gap in that time.
+    """Whether it is sure that no answer came: the records go on for long enough, without a gap.
 
     `end` is when the records end. A gap is a time from which events may be missing.
     """
@@ -174,9 +176,10 @@ def is_unanswered(question: Ask, end: float, gaps: Iterable[tuple[float, float]]
 def _paired(
     said: Sequence[Record], asked_of: Sequence[set[str] | None], asking: set[str]
 ) -> list[Ask]:
-    """Pair questions with answers; for each message it is given who is asked, None if nobody is.
+    """Pair questions with answers; `asked_of` is what `_asked_of` returns for each message.
 
-    A correction (XEP-0308) takes the place of its sender's message that has no answer yet.
+    `asking` has the senders of commands, who answer no question to unknown programs. A correction
+    (XEP-0308) takes the place of its sender's message that has no answer yet.
     """
     asked, waiting = list[Ask](), list[int]()
     for act, to in zip(said, asked_of, strict=True):

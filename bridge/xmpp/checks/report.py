@@ -22,15 +22,15 @@ CREATED_HINT = "MUC_ROOM may have a typo."
 """The hint about a room that joining made."""
 
 MAX_ROOMS_NAMED = 3
-"""The diagnosis names at most so many rooms as failed, as created, or as not visited, and counts
-the rest. There may be 50."""
+"""Most rooms that the diagnosis names as failed, as created, or as not visited; it counts the rest.
+There may be 50."""
 
 MAX_ROOM_CHARACTERS = 100
 """Most characters of a room's name in the diagnosis; a JID may have 2,000."""
 
 MAX_CAUSE_CHARACTERS = 500
-"""If one of several rooms failed, the diagnosis has at most so many characters of the reason. The
-room's phases have it in full."""
+"""Most characters of the reason in the diagnosis, if a room failed among several. The room's phases
+have it in full."""
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ class Visit:
     candidates: Sequence[str] = ()
     """JIDs of rooms that the user may have meant, if this room seems to be a typo."""
     taken: str = ""
-    """The configured nickname, if somebody of another account has it."""
+    """The configured nickname, if an occupant of another account has it."""
 
 
 def expected_stages(rooms: Sequence[str], *, send: bool) -> list[tuple[str, str | None]]:

@@ -37,7 +37,7 @@ BROKEN: dict[str, tuple[list[Act], str, str]] = {
     "it takes one for another": (
         asked(PING, *[("Alice", "!ping", "Carl: pong")] * 3),
         "unknown",
-        "by the name of somebody else",
+        "by the name of another asker",
     ),
     "it always says the same": (
         asked(*[("Carl", text, "Internal error") for text in ("!ping", "!help", "!roll")]),

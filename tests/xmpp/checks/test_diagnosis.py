@@ -387,12 +387,12 @@ def test_what_was_done_under_its_nickname_before_it_came_is_not_its_doing(gone: 
 
 def test_who_took_its_nickname_meanwhile_does_not_hide_why_it_left() -> None:
     for shown, other, who in (
-        (NEITHER, NEITHER, "it, or somebody else (the room shows neither accounts nor ids)"),
+        (NEITHER, NEITHER, "it, or another occupant (the room shows neither accounts nor ids)"),
         ({"jid": "robot@x/1"}, {"jid": "robot@x/2"}, "it"),
-        ({"jid": "robot@x/1"}, {"jid": "eve@x/1"}, "somebody else of this nickname"),
+        ({"jid": "robot@x/1"}, {"jid": "eve@x/1"}, "another occupant of this nickname"),
         ({"occupant_id": "a"}, {"occupant_id": "a"}, "it"),
-        ({"occupant_id": "a"}, {"occupant_id": "b"}, "somebody else of this nickname"),
-        ({"occupant_id": "a"}, {"jid": "robot@x/1"}, "it, or somebody else (the room shows"),
+        ({"occupant_id": "a"}, {"occupant_id": "b"}, "another occupant of this nickname"),
+        ({"occupant_id": "a"}, {"jid": "robot@x/1"}, "it, or another occupant (the room shows"),
     ):
         last, before = replace(left(), **other), replace(KICK, **shown)  # type: ignore[arg-type]
         found = look("present", evidence(before, came(), last, occupant=None))
@@ -517,7 +517,7 @@ def test_who_has_the_nickname_now_does_not_hide_who_had_it_before() -> None:
     )
     assert found["present"].ok is True
     assert verdict.startswith(NOTHING.rstrip("."))
-    assert "Before, somebody else of this nickname left the room at" in verdict
+    assert "Before, another occupant of this nickname left the room at" in verdict
     assert 'kicked by "Wilma"' in verdict
     by_itself: tuple[list[Event], ...] = (
         [replace(left(), occupant_id="eve"), entered],
@@ -526,13 +526,13 @@ def test_who_has_the_nickname_now_does_not_hide_who_had_it_before() -> None:
     for before in by_itself:
         assert look("present", evidence(*before, occupant=eve)).detail == '"Robot" is in the room.'
     unknown = look("present", evidence(KICK, came(), occupant=BOT)).detail
-    assert "Before, it, or somebody else (the room shows neither accounts nor ids) left" in unknown
+    assert "Before, it, or another occupant (the room shows neither accounts nor ids) " in unknown
 
 
 def test_who_comes_and_goes_under_its_nickname_does_not_hide_why_it_left() -> None:
     kicked, gone = replace(KICK, occupant_id="robot"), replace(left(), occupant_id="eve")
     found = look("present", evidence(kicked, *[gone] * 9, occupant=None))
-    assert "before, somebody else of this nickname left the room" in found.detail
+    assert "before, another occupant of this nickname left the room" in found.detail
     assert 'kicked by "Wilma"' in found.detail
 
 
