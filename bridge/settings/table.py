@@ -198,7 +198,7 @@ class Configuration:
     domain = Variable[str | None]("XMPP_DOMAIN", values.domain, who="refused",
         participant="decides", example="example.org",
         meaning="the XMPP domain, which the certificate is checked against too",
-        otherwise="the domain of `XMPP_USERNAME`, else the host of `XMPP_SERVICE`")
+        otherwise="`XMPP_USERNAME`'s domain, else the host of `XMPP_SERVICE`")
     service = Variable[Service | None]("XMPP_SERVICE", values.service, who="refused",
         participant="decides", example="xmpps://xmpp.example.org",
         meaning="`xmpp://host[:port]`, STARTTLS on 5222, or `xmpps://host[:port]`, direct TLS on "
