@@ -1,6 +1,5 @@
 """`xmpp-bridge tap`: stands between a bot and its server, and says what goes wrong."""
 
-import argparse
 import asyncio
 import ipaddress
 import os
@@ -9,6 +8,8 @@ import socket
 import ssl
 import sys
 import time
+from argparse import Namespace
+from asyncio import FIRST_COMPLETED
 from asyncio.subprocess import Process
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
@@ -34,6 +35,7 @@ from bridge.tap.record import CaptureFile
 from bridge.tap.witness import Witness
 from bridge.text import one_line, quoted
 from bridge.views.explain import as_json
+from bridge.views.termination import call_on_termination
 from bridge.xmpp.link.from_slixmpp import load
 
 LISTEN = "127.0.0.1:5222"
@@ -57,7 +59,7 @@ Ctrl-C ends tap."""
 CHANGE_OF_COMPONENT = "Let the component connect to {host}:{port}. Ctrl-C ends tap."
 
 
-def run(parsed: argparse.Namespace) -> int:
+def run(parsed: Namespace) -> int:
     """Stand between the bot and its server until either is over."""
     load()
     settings = _settings(parsed)
@@ -69,9 +71,7 @@ def run(parsed: argparse.Namespace) -> int:
 class _Tap:
     """One run of the command."""
 
-    def __init__(
-        self, parsed: argparse.Namespace, settings: Settings, identity: TlsIdentity | None
-    ) -> None:
+    def __init__(self, parsed: Namespace, settings: Settings, identity: TlsIdentity | None) -> None:
         self._parsed, self._settings, self._identity = parsed, settings, identity
         self._stop = asyncio.Event()
         self._is_decided = False
@@ -91,36 +91,36 @@ class _Tap:
 
     async def run(self) -> int:
         """Pass on until the program has ended, the time is over, or something else says stop."""
-        parsed, loop = self._parsed, asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            loop.add_signal_handler(number, self._stop.set)
+        parsed, settings, loop = self._parsed, self._settings, asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGINT, self._stop.set)
+        call_on_termination(lambda number: self._stop.set())
         sock = _listening(parsed.listen or ("127.0.0.1:0" if parsed.program else LISTEN))
         host, port = sock.getsockname()[:2]
-        link = partial(Link, self._settings, self._identity, self._witness, logs_in=parsed.login)
-        passing = loop.create_task(listen(sock, link))
-        passing.add_done_callback(lambda task: self._stop.set())
-        program = None
+        scheme = "xmpps" if settings.service and settings.service.direct_tls else "xmpp"
+        service = str(Service(scheme, host, port))
+        link = partial(Link, settings, self._identity, self._witness, logs_in=parsed.login)
+        passing, program = loop.create_task(listen(sock, link)), None
+        ends: list[asyncio.Task[object]] = [passing, loop.create_task(self._stop.wait())]
         try:
-            with _leading(self._settings, sock, self._identity) as environment:
+            with _leading(settings.domain, service, self._identity) as environment:
                 if parsed.program:
                     program = await self._start(environment)
+                    ends.append(loop.create_task(program.wait()))
                 else:
                     how = CHANGES_TO_MAKE if self._identity else CHANGE_OF_COMPONENT
                     complain(how.format(host=host, port=port, **environment))
-                async with asyncio.timeout(parsed.seconds):
-                    stopping = loop.create_task(self._stop.wait())
-                    while not self._stop.is_set():
-                        await asyncio.wait([stopping], timeout=TICK_SECONDS)
-                        self._witness.pause()
-        except TimeoutError:
-            pass
+                if parsed.seconds is not None:
+                    ends.append(loop.create_task(asyncio.sleep(parsed.seconds)))
+                while not any(each.done() for each in ends):
+                    await asyncio.wait(ends, timeout=TICK_SECONDS, return_when=FIRST_COMPLETED)
+                    self._witness.pause()
         finally:
             # First of all: the rules must not judge how the program ends at our signal.
             passing.cancel()
             await asyncio.wait([passing])
             if program is not None:
                 await terminate(program)
-        self._witness.close(self._settings.domain)
+        self._witness.close(settings.domain)
         if not passing.cancelled():
             passing.result()  # raises the mistake that ended it
         return self._conclude(f"{host}:{port}")
@@ -145,9 +145,8 @@ class _Tap:
         return FAILURE if any(each.has_error() for each in streams) else SUCCESS
 
     def _show(self, finding: Finding) -> None:
-        if self._is_decided:
-            return
-        complain(one_line(f"{finding.severity} {finding.sentence} {finding.advice}"))
+        if not self._is_decided:
+            complain(one_line(f"{finding.severity} {finding.sentence} {finding.advice}"))
         if self._parsed.once and finding.severity is Severity.ERROR:
             self._is_decided = True
             self._stop.set()
@@ -156,17 +155,13 @@ class _Tap:
         words = self._parsed.program
         out = sys.stderr if self._parsed.json else None
         try:
-            program = await asyncio.create_subprocess_exec(
-                *words, env={**os.environ, **environment}, stdout=out
-            )
+            every = {**os.environ, **environment}
+            return await asyncio.create_subprocess_exec(*words, env=every, stdout=out)
         except (OSError, ValueError) as error:
             raise UsageError(f"{words[0]!r} does not start: {error}") from error
-        self._waiting = asyncio.create_task(program.wait())
-        self._waiting.add_done_callback(lambda task: self._stop.set())
-        return program
 
 
-def _settings(parsed: argparse.Namespace) -> Settings:
+def _settings(parsed: Namespace) -> Settings:
     """Return the settings of the server; without a user name if the account is not known."""
     parsed.sandbox = False
     configuration = read(parsed, {})
@@ -211,13 +206,8 @@ def _listening(text: str) -> socket.socket:
 
 
 @contextmanager
-def _leading(
-    settings: Settings, sock: socket.socket, identity: TlsIdentity | None
-) -> Iterator[dict[str, str]]:
-    """Yield the variables that lead a bot to tap."""
-    host, port = sock.getsockname()[:2]
-    scheme = "xmpps" if settings.service and settings.service.direct_tls else "xmpp"
-    service, domain = str(Service(scheme, host, port)), settings.domain
+def _leading(domain: str, service: str, identity: TlsIdentity | None) -> Iterator[dict[str, str]]:
+    """Yield the variables that lead a bot of a domain to the service of tap."""
     environment = {"XMPP_SERVICE": service, "XMPP_DOMAIN": domain}
     paths = ssl.get_default_verify_paths()
     with NamedTemporaryFile(prefix="xmpp-bridge-tap-", suffix=".pem") as trusted:

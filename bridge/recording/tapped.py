@@ -5,14 +5,18 @@ A line is a JSON object, as `xmppTrace` shows stanzas: `at`, `direction`, `conne
 
 import fcntl
 import json
+import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 
+from bridge.files import make_folder, open_private
 from bridge.wire.names import lower_bare
 
 SUFFIX = ".jsonl"
+LOCK_SUFFIX = ".lock"
 
 MAX_BYTES = 16 << 20
 """At this size `tap` begins a new file."""
@@ -37,10 +41,26 @@ def file_of(folder: Path, account: str, number: int = 1) -> Path:
     return folder / f"{name}{f'-{number}' if number > 1 else ''}{SUFFIX}"
 
 
+def lock_file(folder: Path, account: str) -> tuple[Path, int]:
+    """Return the account's first file that no other `tap` writes, and the descriptor of its lock.
+
+    The lock is held until the descriptor is closed. Raises `OSError`.
+    """
+    make_folder(folder)
+    for number in count(1):
+        path = file_of(folder, account, number)
+        lock = open_private(path.with_suffix(LOCK_SUFFIX), os.O_RDWR)
+        with suppress(BlockingIOError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            break
+        os.close(lock)
+    return path, lock
+
+
 def is_written(path: Path) -> bool:
     """Whether a running `tap` writes this file: then it holds the lock file beside it."""
     try:
-        with path.with_suffix(".lock").open("rb") as lock:
+        with path.with_suffix(LOCK_SUFFIX).open("rb") as lock:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True

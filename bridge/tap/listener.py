@@ -27,7 +27,7 @@ from bridge.xmpp.link.endpoint import connect, resolve
 from bridge.xmpp.link.from_slixmpp import sasl_prepared
 from bridge.xmpp.link.stanzas import xml_of
 from bridge.xmpp.model import faults
-from bridge.xmpp.model.faults import ConnectionFailedError, Fault, Place, Stage
+from bridge.xmpp.model.faults import ConnectionFailedError, Place, Stage
 
 STAGE_SECONDS = 10.0
 """Limit for connecting upstream, for each TLS handshake, and for tap's own login."""
@@ -107,6 +107,14 @@ class Side(asyncio.Protocol):
         elif self.transport is not None and not self.is_over:
             self.transport.close()
 
+    async def close(self) -> None:
+        """Close the connection, and cut it if it does not end TLS in good order."""
+        self.end()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(GRACE_SECONDS):
+                await self.gone.wait()
+        self.end(was_cut=True)
+
     async def secure(self, context: ssl.SSLContext, domain: str | None) -> None:
         """Begin TLS: as the client of a `domain`, or as the server; raises `OSError`."""
         if self.transport is None or self.is_over:
@@ -173,14 +181,7 @@ class Link:
             self._explain(error)
         finally:
             self._witness.end(self._session, None)
-            self._down.end()
-            self._up.end()
-            with suppress(TimeoutError):  # a side that does not end TLS in good order is cut
-                async with asyncio.timeout(GRACE_SECONDS):
-                    await self._down.gone.wait()
-                    await self._up.gone.wait()
-            self._down.end(was_cut=True)
-            self._up.end(was_cut=True)
+            await asyncio.gather(self._down.close(), self._up.close())
             sock.close()
 
     def check(self, task: asyncio.Task[None]) -> None:
@@ -202,7 +203,7 @@ class Link:
                 # to one that does not.
                 hosts = [each for each in hosts if each[0].service.direct_tls == direct]
             if not hosts:
-                self._witness.add(self._session, "mismatch", server=self._place.service)
+                self._add("mismatch", server=self._place.service)
                 return False
             endpoint, sock = await connect(hosts, STAGE_SECONDS)
         self._place = self._place._replace(service=str(endpoint.service))
@@ -240,7 +241,7 @@ class Link:
                     if element is not None:
                         self._witness.take(self._session, sent, element, data)
                 case relay.Remark(name, words):
-                    self._witness.add(self._session, name, **words)
+                    self._add(name, **words)
                     if name == "unreadable":
                         self._work.put_nowait(None)
                 case relay.LoginAnswer(element):
@@ -253,8 +254,7 @@ class Link:
                 case relay.LogIn(success):
                     self._work.put_nowait(partial(self._log_in, success))
         for side, written in out.items():
-            if written:
-                side.write(bytes(written))
+            side.write(bytes(written))
         self._witness.flush()
 
     async def _begin_tls(self, proceed: bytes) -> None:
@@ -287,13 +287,13 @@ class Link:
                 )
         except (ConnectionFailedError, ScramError, TimeoutError) as error:
             fault = fault_of(error, Stage.SASL, self._place)
-            self._add("server-login", fault)
+            self._add("server-login", message=fault.message, hint=fault.hint)
             condition = fault.condition if fault.condition in names.CONDITIONS else "not-authorized"
             self._play(self._relay.refuse(condition))
             return
         own = f"{mechanism}{f', bound by {binding}' if binding else ''}"
         flag = f" (flag {login.flag})" if login.flag else ""
-        self._witness.add(self._session, "own-login", mechanism=login.mechanism, flag=flag, own=own)
+        self._add("own-login", mechanism=login.mechanism, flag=flag, own=own)
         self._play(self._relay.logged_in(success))
 
     async def _exchange(self, element: Element) -> Element:
@@ -320,15 +320,15 @@ class Link:
             stage = Stage.TLS if isinstance(error, ssl.SSLError) else Stage.CONNECT
             is_certificate = isinstance(error, ssl.SSLCertVerificationError)
             fault = fault_of(error, stage, self._place)
-            self._add("certificate" if is_certificate else "unreachable", fault)
+            name = "certificate" if is_certificate else "unreachable"
+            self._add(name, message=fault.message, hint=fault.hint)
         elif self._opening is self._down:
             reason = quoted(str(getattr(error, "reason", None) or type(error).__name__))
             anchor = str(self._identity.path) if self._identity else ""
-            words = {"reason": reason, "anchor": anchor, "domain": self._domain}
-            self._witness.add(self._session, "distrusted", **words)
+            self._add("distrusted", reason=reason, anchor=anchor, domain=self._domain)
 
-    def _add(self, name: str, fault: Fault) -> None:
-        self._witness.add(self._session, name, message=fault.message, hint=fault.hint)
+    def _add(self, name: str, **words: str) -> None:
+        self._witness.add(self._session, name, **words)
 
 
 async def _first_byte(sock: socket.socket) -> bytes:

@@ -1,18 +1,14 @@
 """Writes what passed into the account's file: for its owner alone, redacted, and within bounds."""
 
-import fcntl
 import json
 import logging
 import os
-from contextlib import suppress
-from itertools import count
 from pathlib import Path
 from xml.etree.ElementTree import Element, SubElement
 
-from bridge.capture.stanza import STANZA_TAGS
-from bridge.files import make_folder, open_private
+from bridge.capture.stanza import FOOTER, HOLE, STANZA_TAGS
 from bridge.logs import FileHandler
-from bridge.recording.tapped import MAX_BYTES, file_of
+from bridge.recording.tapped import MAX_BYTES, lock_file
 from bridge.wire.names import BIND, HEADER, domain_of, local
 from bridge.wire.xmlwriter import written
 from bridge.xmpp.link.stream import STREAM_FOOTER
@@ -69,18 +65,8 @@ class CaptureFile:
             os.close(self._lock)
 
     def _open(self) -> None:
-        """Open the first file of the account that no other process writes; raises `OSError`.
-
-        Its lock is held until it is closed.
-        """
-        make_folder(self._folder)
-        for number in count(1):
-            path = file_of(self._folder, self.account, number)
-            self._lock = open_private(path.with_suffix(".lock"), os.O_RDWR)
-            with suppress(BlockingIOError):
-                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            os.close(self._lock)
+        """Open the file, which no other process writes until it is closed; raises `OSError`."""
+        path, self._lock = lock_file(self._folder, self.account)
         try:
             if path.exists():
                 path.replace(path.with_name(f"{path.name}.1"))
@@ -97,11 +83,10 @@ def recorded(sent: bool, element: Element, raw: bytes, *, is_known: bool) -> tup
     Unless it `is_known` that a stanza is from or to a room or its service, only its kind is kept,
     and no words.
     """
-    match element.tag:
-        case "/stream":
-            return STREAM_FOOTER, 0
-        case "/hole":
-            return "<", len(raw)
+    if element.tag == FOOTER:
+        return STREAM_FOOTER, 0
+    if element.tag == HOLE:
+        return "<", len(raw)
     is_stanza = element.tag in STANZA_TAGS
     is_bind = element.find(f"{{{BIND}}}bind") is not None
     if is_stanza and not is_bind and not is_known:
