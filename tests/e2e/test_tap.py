@@ -137,9 +137,10 @@ def test_a_program_is_started_with_the_systems_anchors_beside_taps(place: Place)
     anchors = place.settings.with_suffix(".pem")
     anchors.write_text("the system's\n", "ascii")
     bot = (sys.executable, "-c", "import os; print(open(os.environ['SSL_CERT_FILE']).read())")
-    written = place.tap(bot=bot, SSL_CERT_FILE=str(anchors)).stdout
-    assert written.startswith("the system's\n")
-    assert written.count("BEGIN CERTIFICATE") == 1
+    written = [place.tap(bot=bot, SSL_CERT_FILE=str(anchors)).stdout for _ in range(2)]
+    assert {text.partition("\n")[0] for text in written} == {"the system's"}
+    assert [text.count("BEGIN CERTIFICATE") for text in written] == [1, 1]
+    assert written[0] != written[1]  # it is made anew each time
 
 
 @pytest.mark.parametrize(
@@ -180,6 +181,16 @@ with socket.create_connection((host, int(port))) as tap:
     tap.sendall(b"<stream:stream to='localhost'>")
     tap.recv(100)
 """
+
+
+def test_the_time_ends_it_and_a_bot_that_came_decides(place: Place) -> None:
+    ran = place.tap("--for", "3s", bot=(*BOT, "stays"))
+    assert (ran.returncode, verdict(ran)) == (0, "No error was found."), ran.stderr
+
+
+def test_a_domain_on_the_command_line_wins_over_the_server_of_the_settings(place: Place) -> None:
+    ran = place.tap("--to", "nowhere.invalid", bot=(sys.executable, "-c", CONNECT))
+    assert (ran.returncode, "nowhere.invalid" in verdict(ran)) == (1, True), ran.stderr
 
 
 def test_the_server_of_another_domain_takes_no_settings(tmp_path: Path) -> None:

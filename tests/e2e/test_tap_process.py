@@ -6,7 +6,7 @@ import re
 import socket
 import sys
 from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -50,12 +50,16 @@ class Listening:
 
 
 async def started(
-    server: ScriptedServer, folder: Path, *options: str, anchor: Path | None = None
+    server: ScriptedServer,
+    folder: Path,
+    *options: str,
+    anchor: Path | None = None,
+    given: Mapping[str, str] | None = None,
 ) -> Process:
-    """A tap before this server, with further words of its command line."""
+    """A tap before this server, with further words of its command line, or with given settings."""
     settings = folder / "bot.env"
     ca_file = {"XMPP_TLS_CA_FILE": str(anchor)} if anchor else {}
-    write_settings(settings, server.environment() | ca_file)
+    write_settings(settings, given or server.environment() | ca_file)
     keep = {key: os.environ[key] for key in ("PATH", "HOME") if key in os.environ}
     environment = keep | {"XDG_STATE_HOME": str(folder / "state")}
     words = [COMMAND, "--env-file", str(settings), "tap", *options]
@@ -206,6 +210,33 @@ async def test_a_killed_bot_is_an_end_for_its_server_and_for_tap(tmp_path: Path)
         assert (code, verdict.startswith("No error was found.")) == (0, True), verdict
         async with asyncio.timeout(SECONDS):
             await forgotten(server)
+
+
+async def test_a_component_is_named_by_its_domain_and_needs_no_tls(tmp_path: Path) -> None:
+    header = "<stream:stream xmlns='jabber:component:accept' xmlns:stream='{}' to='gate.localhost'>"
+
+    async def refuse(wire: Wire) -> None:
+        await wire.header()
+        wire.send(header.format(scripted.STREAMS).replace("to=", "from="))
+        wire.send(scripted.stream_error("not-authorized"))
+        await wire.gone()
+
+    async with ScriptedServer(replace(HONEST, authenticate=refuse)) as server:
+        bot = (
+            sys.executable,
+            "-c",
+            CONNECT,
+            header.format(scripted.STREAMS) + "<handshake>x</handshake>",
+        )
+        words = ("--component", "--", *bot)
+        gate = {
+            "XMPP_SERVICE": f"xmpp://{server.host}:{server.port}",
+            "XMPP_DOMAIN": "gate.localhost",
+        }
+        process = await started(server, tmp_path, *words, given=gate)
+        code, verdict = await ended(process)
+    assert (code, "secret" in verdict) == (1, True), verdict
+    assert (tmp_path / "state" / "xmpp-bridge" / "tap" / "gate.localhost.jsonl").exists()
 
 
 @pytest.mark.parametrize(

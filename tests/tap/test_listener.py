@@ -170,6 +170,47 @@ async def test_a_login_that_cannot_pass_is_named(
         assert name in tap.names()
 
 
+PLUS = ("SCRAM-SHA-256-PLUS", "SCRAM-SHA-256")
+
+
+@pytest.mark.parametrize(
+    ("offered", "mechanism", "first", "verdict", "name"),
+    [
+        (PLUS, "SCRAM-SHA-256", "y,,n=a,r=b", "success", "could-bind"),
+        (PLUS, "SCRAM-SHA-256", "y,,n=a,r=b", "not-authorized", "downgrade"),
+        (PLUS, "SCRAM-SHA-256", "n,n=a", "malformed-request", "malformed-response"),
+        (("PLAIN",), "PLAIN", "", "malformed-request", "empty-response"),
+        (("PLAIN",), "PLAIN", "\0a\0b", "not-authorized", "refused-login"),
+        (("DIGEST-MD5", "PLAIN"), "DIGEST-MD5", "a", "not-authorized", "old-mechanism"),
+    ],
+)
+async def test_a_login_that_the_server_judges_is_named_by_what_is_wrong_with_it(
+    offered: tuple[str, ...],
+    mechanism: str,
+    first: str,
+    verdict: str,
+    name: str,
+    tmp_path: Path,
+) -> None:
+    async def judge(wire: Wire) -> None:
+        await wire.open(scripted.mechanisms(*offered))
+        await wire.element("auth")
+        is_right = verdict == "success"
+        wire.send(scripted.sasl(verdict) if is_right else scripted.sasl_failure(verdict))
+        await wire.gone()
+
+    async with (
+        ScriptedServer(replace(HONEST, authenticate=judge)) as server,
+        tapped(settings_for(server), tmp_path) as tap,
+    ):
+        client = await Client.at(tap.port)
+        client.send(STREAM)
+        await client.sees("</stream:features>")
+        client.send(scripted.sasl("auth", first).replace(" ", f" mechanism='{mechanism}' "))
+        assert (await tap.shows("login")).cause == name
+        client.writer.close()
+
+
 async def test_with_login_a_server_whose_offer_was_changed_gets_no_proof(
     certificate: Certificate, authority: Authority, tmp_path: Path
 ) -> None:
@@ -466,6 +507,21 @@ async def test_an_absence_is_found_thoughnothing_else_comes(tmp_path: Path) -> N
             tap.witness.pause()
             assert tap.names() == ["unanswered asks"]
             client.writer.close()
+
+
+async def test_with_a_command_only_what_begins_with_it_must_be_answered(tmp_path: Path) -> None:
+    now = 1_000_000.0
+    words = scripted.said("Ann", "bot: hi", "a") + scripted.said("Ann", "ask bot now", "b")
+    async with ScriptedServer(easy(scripted.saying(words))) as server:
+        settings = settings_for(server)
+        async with tapped(settings, tmp_path, clock=lambda: now, command="ask ") as tap:
+            client = await logged_in(tap.port)
+            await client.sees("ask bot now")
+            now += 11
+            tap.witness.pause()
+            client.writer.close()
+    assert tap.names() == ["silent silent"]
+    assert "ask bot now" in tap.shown[0].message
 
 
 async def test_nothing_is_missed_on_a_connection_that_is_over(tmp_path: Path) -> None:

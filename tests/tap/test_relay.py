@@ -14,6 +14,7 @@ from bridge.tap import relay
 from bridge.tap.lane import MAX_HELD_BYTES
 from bridge.tap.relay import Relay
 from bridge.wire.scram import ScramClient
+from tests.faults.odd_xml import odd_children
 from tests.tap.tapping import STREAM
 
 SASL = "urn:ietf:params:xml:ns:xmpp-sasl"
@@ -113,6 +114,16 @@ def test_the_rules_see_stanzas_without_the_namespace_of_stanzas(
     assert wires.out[True].endswith(said.encode())
 
 
+@pytest.mark.parametrize("sent", [False, True])
+def test_odd_stanzas_that_servers_may_pass_on_pass_as_they_came(sent: bool) -> None:
+    wires = Wires().log_in()
+    before = wires.out[sent]
+    odd = "".join(f"<message to='r@c'>{each}</message>{SAID}" for each in odd_children(1, 300))
+    wires.say(sent, odd)
+    assert wires.out[sent] == before + odd.encode()
+    assert wires.tags().count("message") > 300
+
+
 def test_a_prolog_and_a_header_pass_as_they_came() -> None:
     wires = Wires().say(True, PROLOG + STREAM)
     assert wires.out[True] == (PROLOG + STREAM).encode()
@@ -145,12 +156,15 @@ OFFERED = {
 }
 
 
+@pytest.mark.parametrize("is_own", [False, True], ids=["passed", "own"])
 @pytest.mark.parametrize("name", OFFERED)
 @pytest.mark.parametrize(
     "where", ["{0}<a xmlns='u:a' b='&gt;'/>", "<a xmlns='u:a' b='/>'/>{0}", "{0}"]
 )
-def test_features_that_cannot_pass_are_taken_out_and_nothing_else(name: str, where: str) -> None:
-    wires = Wires().greet(where.format(OFFERED[name]))
+def test_features_that_cannot_pass_are_taken_out_and_nothing_else(
+    name: str, where: str, is_own: bool
+) -> None:
+    wires = (Wires(login=login()) if is_own else Wires()).greet(where.format(OFFERED[name]))
     kept = f"<stream:features>{where.format('')}</stream:features>"
     assert wires.out[False] == (SERVER + kept).encode()
     assert [name in what for what in wires.taken_out()] == [True]
