@@ -134,7 +134,7 @@ class Capture:
             return False
         every = [each for streams in self._open.values() for each in streams]
         if stanza.element.tag == FAILURE:
-            if len(every) == 1:  # of several, the log does not say whose program failed
+            if len(every) == 1:  # with several, it is not known whose program failed
                 every[0].add(every[0].stream.fail(stanza))
             return True
         if stanza.element.tag == PAUSE:

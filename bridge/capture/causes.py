@@ -160,7 +160,7 @@ no-muc: join; error, XEP-0045, 7.2.1
     {message} The client's presence had no muc element, so it did not ask to join.
     -> Put <x xmlns='http://jabber.org/protocol/muc'/> into the presence.
 unanswered-join: join; error, XEP-0045, 7.2.2
-    The room {room} never answered the client's request to be let in, and other answers came.
+    The room {room} never answered the client's request to be let in, though others answered.
     -> Check the address of the room, and whether its service is there.
 again: join; error, XEP-0045, 7.2
     The client asked {count} times in a row to be let into the room {room}, each time after the room
@@ -298,7 +298,7 @@ def cause(
     message, hint = row.message.format(**words), row.hint.format(**words)
     (rule,) = row.conditions
     key = key_of_finding(name, key, about)
-    # Of a thousand streams with the same errors the hints take memory once.
+    # A thousand streams with the same error then share one text in memory.
     return Finding(rule, Severity(severity), message, intern(hint), clause, place, key, about)
 
 

@@ -139,7 +139,7 @@ def _elements_in(text: str) -> tuple[list[Element], str]:
     at = 0
     while (begin := text.find("<", at)) >= 0:
         between = text[at:begin].strip()
-        if between and "\n" not in between:  # two entries of which the log lost parts
+        if between and "\n" not in between:  # the log lost parts of two entries
             return [*elements, Element(HOLE)], ""
         if text.startswith(("<?", "<!"), begin):
             end = text.find(">", begin) + 1
@@ -219,7 +219,7 @@ def _hole_because(piece: str) -> Element:
     """Return the hole for an element that cannot be parsed, with the reason if it is no XML."""
     hole = Element(HOLE)
     if _takes_too_much(piece):
-        # The stanza is whole, so it hides no other one.
+        # The stanza is whole, so it hides no other stanza.
         tag = TAG.match(piece)
         alone = parsed(f"{tag[0].rstrip('/>')}/>") if tag else None
         return alone[0] if alone else hole

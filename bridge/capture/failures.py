@@ -104,7 +104,7 @@ class Failures:
             return None
         exception = _EXCEPTION.search(text) or _PANIC.search(text)
         if self._frames and self._named is None:
-            if exception is not None:  # Python names it last, and its innermost frame before
+            if exception is not None:  # Python names the exception behind its innermost frame
                 return self._ended(exception, innermost=-1)
         elif self._frames and self._named is not None:
             failure = self.end()

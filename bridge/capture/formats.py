@@ -67,8 +67,7 @@ ROWS = (
     StreamWords(
         "sending stop", re.compile("sending stop signal to task$"), True, "</stream:stream>"
     ),
-    # @xmpp/debug's index.js has the server's headers and ends as statuses, and of the client's only
-    # the statuses.
+    # @xmpp/debug's index.js writes the client's headers, and the ends of both sides, as statuses.
     StreamWords("status op", re.compile(r"status opening\s*$"), True, "<stream:stream>"),
     StreamWords("status cl", re.compile(r"status closing\s*$"), True, "</stream:stream>"),
     StreamWords(

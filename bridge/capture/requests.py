@@ -178,7 +178,7 @@ def refused(requests: Requests, client: Entity, rooms: Rooms, stanza: Stanza) ->
         situation = "blocked"
     words = {**meaning(situation, error.condition, client, error.text, room=to), "type": type_}
     if name == "bounced" and room and not room.is_taken and room.why:
-        words["hint"] = room.why["hint"]  # who is banned cannot just join again
+        words["hint"] = room.why["hint"]  # a banned client cannot just join again
     words["sent"] = f" The client sent it {original.place.words}." if original else ""
     yield cause(name, stanza.place, error.condition, about=jid, **words)
 

@@ -243,7 +243,7 @@ def _take_presence(room: Room, client: Entity, stanza: Stanza) -> Iterator[Outco
     codes, type_ = names.codes_of(stanza.element), stanza.element.get("type")
     may_be_own = bool(nickname) and nickname in re.split("[@/]", client.account)
     if type_ == "unavailable" and not room.nickname and may_be_own:
-        room.nickname = nickname  # an excerpt without the join: most clients are named so
+        room.nickname = nickname  # the log lacks the join; most clients are named so
     is_own = 110 in codes or nickname == room.nickname
     match type_:
         case "error" if room.is_taken:

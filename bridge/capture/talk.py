@@ -335,7 +335,7 @@ class Talk:
         """
         before = self.heard if is_sent else self.said
         if before is None or not is_prompt(before, message):
-            return is_sent and before is None  # it goes on with its turn
+            return is_sent and before is None  # the client goes on with its turn
         if is_sent or (before.body != "" and before.body in message.body):
             return True
         own = [form_without_numbers(it.text) for it in self.turns if it.who == message.nickname]
@@ -445,7 +445,7 @@ def _where(heard: Heard, talk: Talk, rooms: Rooms, message: Heard, element: Elem
         if not message.is_public:
             return "private" if message.nickname in {heard.nickname, ""} else ""
         return "" if body else "bodiless"
-    if heard.body in body:  # it is passed on, and no answer
+    if heard.body in body:  # the client passes it on, which is no answer
         return ""
     if rooms.at(jid):
         return "elsewhere" if message.is_public else ""

@@ -136,7 +136,7 @@ class Reader:
                         database.close()
                     if not isinstance(error, AwayStoreError):
                         raise
-                    if kept is None:  # else it was cut off since the last query
+                    if kept is None:  # a kept one may have been cut since its last query
                         if file is None or extent is not None:
                             raise
                         self.away = str(error)

@@ -158,7 +158,7 @@ class Outbox:
         `same` has the events that the transaction leaves out: their ids in the database, by their
         ids here.
         """
-        # What the database may have must not be undone here by a loss of power.
+        # A loss of power must not undo here what the database may have.
         self.file.all("PRAGMA synchronous = FULL")
         with self.file.transaction():
             self.file.all(

@@ -220,7 +220,7 @@ class PostgresqlDatabase(DatabaseConnection, SqlDatabase):
         """Add events with their ids and columns."""
         if rows:
             columns: list[Any] = [*map(list, zip(*rows, strict=True))]
-            # JSON has no control characters, and to quote it for an array takes long.
+            # To quote JSON for an array is slow. A control character, which JSON lacks, separates.
             columns[-4] = "\x1f".join(columns[-4])
             # The highest rows of a former version may have been deleted.
             self.all(INSERT, (*columns, max(self._newest, columns[0][-1])))

@@ -79,7 +79,7 @@ class Reading:
         A cursor gives all arguments but `query`: the reader was shown the database `store` up to
         `id_`, and this machine's `file` up to `row`.
         """
-        if self._file is not None and not self._file.target:  # the file is all
+        if self._file is not None and not self._file.target:  # there is no database
             return self._file.span(query), Extent(0, 0, 0, Shown(), "", away=True)
         marks, name = self._marks(query.stanzas), "" if self._file is None else self._file.name
         before = Shown(int(id_), int(row or 0) if file == name else 0)
@@ -146,7 +146,7 @@ class Reading:
         for number, source in enumerate((self._file, self._database)):
             looked = [] if source is None else source.alike(room, domain, run, wanted)
             for place, alike in enumerate(looked):
-                # Ids of the two are told apart by their sign.
+                # The database's ids are negative here, to tell them from the file's.
                 rows[place] += [it._replace(id=-it.id if number else it.id) for it in alike]
         return rows
 

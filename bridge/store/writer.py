@@ -220,7 +220,7 @@ class Writer:
         self._file.append(self._observer, rows)
         for id_, row in enumerate(rows, before + 1):
             if row.earlier and (room := self._rooms.get(row.room)) is not None:
-                room.taken[id_] = inf  # in this history it is one message only
+                room.taken[id_] = inf  # an equal message of this history is another
         self._file.append_stanzas(self._observer, self._stanzas)
         self._rows, self._stanzas = [], []
 

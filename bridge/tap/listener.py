@@ -214,7 +214,7 @@ class Link:
     async def _take(self, sock: socket.socket, *, direct: bool) -> None:
         """Take the client, and let both sides speak; raises `OSError`."""
         await asyncio.get_running_loop().connect_accepted_socket(lambda: self._down, sock)
-        # asyncio has not read from it yet: what runs until now was scheduled before.
+        # asyncio has not read from it yet: this task was scheduled before the reader.
         self._down.pause()
         self._relay.is_secured = direct
         if direct:
@@ -356,7 +356,7 @@ async def listen(sock: socket.socket, new_link: Callable[[], Link]) -> None:
             task.add_done_callback(link.check)
     finally:
         sock.close()
-        if links:  # what a program has said before its end is still to be read
+        if links:  # what a program said before its end may still have to be read
             await asyncio.wait(links, timeout=GRACE_SECONDS)
         for task in links:
             task.cancel()

@@ -15,7 +15,7 @@ binds: login; error, RFC 5802, 6
 own-login: login; note, RFC 6120, 6
     The client logged in to tap by {mechanism}{flag}, and tap to the server by {own}. What the
     server would have answered to the client's own login is not known.
-    -> Leave --login away to see it.
+    -> Run tap without --login to see that answer.
 server-login: login; error, RFC 6120, 6.5
     The client knows the password, and the server refused tap's login. {message}
     -> {hint}

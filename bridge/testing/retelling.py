@@ -219,5 +219,5 @@ def _character(character: str) -> str:
         return r"\n"
     if character != "\t" and visible(character) == character:
         return character
-    is_surrogate = "\ud800" <= character <= "\udfff"  # TOML has none, and no stanza
+    is_surrogate = "\ud800" <= character <= "\udfff"  # neither TOML nor a stanza has one
     return f"\\U{0xFFFD if is_surrogate else ord(character):08X}"
