@@ -93,7 +93,7 @@ class Capture:
             self._succeed(session, examined, stanza)
 
     def pause(self, seconds: float, sessions: Collection[str] | None = None) -> None:
-        """Let the rules know what time it is: something may not have come.
+        """Tell the rules the time: an answer may be overdue.
 
         With `sessions`, only the streams of these sessions are under way.
         """

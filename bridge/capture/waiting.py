@@ -35,7 +35,7 @@ class Awaited(NamedTuple):
     """The words that name it: a message, or the tag of the request."""
 
     def patience(self, stanza: Stanza) -> str:
-        """Return the words for how long it was waited for until `stanza`."""
+        """Return the words for how long an answer was awaited until `stanza`."""
         return PATIENCE[None not in {stanza.seconds, self.stanza.seconds}]
 
 

@@ -42,7 +42,7 @@ class Folding:
         self._begin = begin / 1_000
 
     def of(self, exact: Mapping[str, Any], entering: bool, stages: Iterable[Bar], at: int) -> str:
-        """Return what an event belongs to that is folded; empty if it is shown.
+        """Return which folded events an event belongs to; empty if it is shown.
 
         `entering` is whether the observer was on its way into the room.
         """

@@ -77,7 +77,7 @@ def troubles(
 
 
 def _refused(room: str, record: Record, error: events.SendFailed) -> Trouble:
-    """Return what it means that a message of the bridge came back."""
+    """Return what a refused message of the bridge means."""
     us = "the bridge"
     place = Place("", f"{us}'s server", us, room, us, default=False, has_password=False, anchors="")
     fault = of_bounce(error.condition, error.text, place)

@@ -335,7 +335,7 @@ class PostgresqlDatabase(DatabaseConnection, SqlDatabase):
         """Do nothing: the server reuses the space of deleted rows (autovacuum)."""
 
     def checkpoint(self) -> None:
-        """Do nothing, for the same reason."""
+        """Do nothing: the server reuses the space of deleted rows."""
 
     def span(self, query: Query) -> Span:
         """Return the range of ids; the tables may have been made anew since we connected."""

@@ -31,7 +31,7 @@ class Shown:
 
 @dataclass(frozen=True)
 class Extent:
-    """What a reading reads, so that every page of it sees the same."""
+    """The bounds of a reading, the same for all of its pages."""
 
     base: int
     """The highest id of the database when the reading began."""

@@ -154,7 +154,7 @@ class SqlDatabase(ABC):
 
     @abstractmethod
     def checkpoint(self) -> None:
-        """Give the rest of it back, outside of a transaction."""
+        """Give the rest of that space back, outside of a transaction."""
 
     @abstractmethod
     def close(self) -> None:

@@ -81,7 +81,7 @@ class Witness:
             self._show(finding)
 
     def pause(self) -> None:
-        """Let the rules know what time it is: something may not have come."""
+        """Tell the rules the time: an answer may be overdue."""
         self.capture.pause(self._clock(), self._streams)
 
     def end(self, session: str, sent: bool | None) -> None:
