@@ -176,7 +176,8 @@ class Walk:
     gap: Loss | None = None
     """The events after the cursor, or after the start time, that were deleted or put aside."""
     more: bool = False
-    """Whether the iteration ended early: its time was over, or unread events were deleted."""
+    """Whether the iteration ended early: its time was over, unread events were deleted, or the
+    database went away."""
     unreadable: int = 0
     """How many rows were left out so far, since they cannot be read."""
 
@@ -247,7 +248,13 @@ class Walk:
         first, last = self._read_up_to, self._span.last
         while first < last and not self.more:
             read = partial(self._read, after=first, until=last)
-            rows, end, now, unreadable = await self._reader.ask(read, self._extent)
+            try:
+                rows, end, now, unreadable = await self._reader.ask(read, self._extent)
+            except AwayStoreError:  # a walk that goes on from `next` reads this machine's file
+                if self._backward:
+                    raise
+                self.more = True
+                return
             if rows is None:
                 await asyncio.sleep(UNSURE_SECONDS)
                 continue

@@ -16,17 +16,19 @@ import pytest
 from bridge.recording.recorded import Reader
 from bridge.settings.database_url import database_url
 from bridge.store import outbox, postgresql_connection, recorder, shipping
+from bridge.store.database import Happened
 from bridge.store.errors import AwayStoreError, NotOurStoreError, RefusedStoreError
 from bridge.store.opening import Team, open_file
 from bridge.store.recorder import Recorder
 from bridge.store.shipping import Shipper
 from bridge.store.spool import SPOOL
 from bridge.store.tables import APPLICATION_ID
+from bridge.xmpp.model.events import MessageReceived, encode
 from bridge.xmpp.model.filter import EventFilter
 from tests.faults.relay import Relay, Treatment, Way
 from tests.servers.postgresql import PASSWORD, Postgresql
 from tests.store.hall import ROOM, recorder_in_room, said
-from tests.store.recorded import open_store, rows, selected, until
+from tests.store.recorded import bodies, open_store, rows, selected, until
 
 
 @pytest.fixture
@@ -331,6 +333,42 @@ async def test_a_place_that_is_wrong_is_refused_and_named_by_who_records_there(
         assert all(PASSWORD not in one for one in member.warnings)
     with pytest.raises(RefusedStoreError):
         open_store(place)
+
+
+async def test_who_reads_as_the_database_goes_away_goes_on_in_the_file(
+    team: Team, postgresql: Postgresql
+) -> None:
+    def hears(*bodies: str) -> None:
+        for body in bodies:
+            event = encode(MessageReceived(f"{ROOM}/Wilma", "Wilma", body))
+            member.recorder.add(Happened(time.time(), ROOM, event, shared=True))
+
+    async def goes_on(cursor: str) -> str:
+        walk = await reader.walk([ROOM], EventFilter(), since=cursor)
+        told.extend([row.event["body"] async for row in walk])
+        return walk.next
+
+    async with (
+        Relay("127.0.0.1", postgresql.port) as relay,
+        _member(place := _with(team, port=str(relay.port))) as member,
+    ):
+        hears("1", "2")
+        await until(lambda: bodies(team) == ["1", "2"])
+        reader, told = Reader(place, "bot@localhost"), list[str]()
+        walk = await reader.walk([ROOM], EventFilter())
+        relay.refuse()
+        relay.reset()
+        assert [row async for row in walk] == []
+        assert walk.more
+        hears("3")
+        await member.recorder.flush()
+        cursor = await goes_on(walk.next)
+        await relay.heal()
+        hears("4")
+        await until(lambda: bodies(team) == ["1", "2", "3", "4"])
+        await goes_on(cursor)
+        reader.close()
+    assert told == ["1", "2", "3", "4"]
 
 
 async def test_a_walk_of_the_file_alone_fails_as_a_store_does_if_the_file_goes(
