@@ -54,7 +54,7 @@ class Shipment:
     complete: bool
     """Whether nothing else waits."""
     tenures: list[tuple[str, str, Tenure]]
-    """The newest tenures, each with its room and domain."""
+    """All tenures in the file, each with its room and domain."""
 
 
 class Outbox:
@@ -113,11 +113,10 @@ class Outbox:
             rows = self._rows("entries", sent.event, BATCH)
             stanzas = self._rows("traffic", sent.stanza, BATCH if self._stanzas else 0)
             rooms = file.all("SELECT jid, domain FROM places WHERE target = ?", (file.target,))
-            since = file.now() - CONFIRMED_SECONDS
             tenures = [
                 (room, domain, tenure)
                 for room, domain in rooms
-                for tenure in file.tenures(room, domain, since)
+                for tenure in file.tenures(room, domain)
             ]
         events = file.readable(rows, stanzas=False)
         return Shipment(
@@ -169,16 +168,22 @@ class Outbox:
             self.file.many("INSERT OR REPLACE INTO same VALUES (?, ?)", [*same.items()])
         self.file.all("PRAGMA synchronous = NORMAL")
 
-    def confirm(self, sent: Sent, store: str, newest: int) -> None:
-        """Write that the database of this name has everything up to `sent`.
+    def confirm(self, batch: Shipment, store: str, newest: int) -> None:
+        """Write that the database of this name has the batch; delete old tenures that it has.
 
         `newest` is its highest id.
         """
         self.file.all(
             "UPDATE shipped SET (sent, sent_stanza, trying, trying_stanza, store, newest) = "
             "(?, ?, ?, ?, ?, ?) WHERE target = ?",
-            (*sent, *sent, store, newest, self.file.target),
+            (*batch.last, *batch.last, store, newest, self.file.target),
         )
+        if batch.complete:  # else it has tenures only up to the end of the batch
+            self.file.all(
+                "DELETE FROM tenures WHERE until < ? AND place IN "
+                "(SELECT id FROM places WHERE target = ?)",
+                (self.file.now() - TENURE_SECONDS, self.file.target),
+            )
 
     def rename(self) -> None:
         """Give the file a new name, since the database knows the former one from elsewhere."""
@@ -215,7 +220,6 @@ class Outbox:
                 # Gaps stay: they count what is lost, and mark when a bridge came.
                 gone = gone or self._delete("entries", sent, "kind <> 'gap'")
             file.all("DELETE FROM same WHERE row < (SELECT min(id) FROM entries)")
-            file.all("DELETE FROM tenures WHERE until < ?", (now - TENURE_SECONDS,))
             file.shrink()
         if gone:
             file.checkpoint()

@@ -172,7 +172,12 @@ class PostgresqlDatabase(DatabaseConnection, SqlDatabase):
 
     def attend(self, file: int, tenures: Sequence[tuple[str, str, Tenure]]) -> None:
         """Write the tenures of a file, each with its room and domain."""
+        first = min((tenure.id for *_, tenure in tenures), default=0)
+        find = "SELECT id, until_at, ended FROM tenures WHERE file = ? AND id >= ?"
+        known = {*self.all(find, (file, first))}
         for room, domain, tenure in tenures:
+            if (tenure.id, tenure.until_at, int(tenure.ended)) in known:
+                continue
             self.all(
                 "INSERT INTO tenures (file, place, id, run, since, until, since_at, until_at, "
                 "ended) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (file, id) DO "

@@ -83,7 +83,7 @@ def ship(outbox: Outbox, database: PostgresqlDatabase, host: str) -> bool:
         if batch.last != batch.sent:
             outbox.attempt(reached, batch.last, known)
     if batch.last != batch.sent:
-        outbox.confirm(batch.last, database.name, database.newest())
+        outbox.confirm(batch, database.name, database.newest())
     if batch.damaged:
         with outbox.file.transaction():
             outbox.lose(batch.damaged, DAMAGED, time.time())

@@ -205,10 +205,10 @@ class Box:
         self.file.sent, self.file.trying = reached, last
         self.file.same |= same
 
-    def confirm(self, sent: Sent, store: str, newest: int) -> None:
+    def confirm(self, batch: Shipment, store: str, newest: int) -> None:
         if self.file.locked:
             raise BusyStoreError("locked")
-        self.file.sent = self.file.trying = sent
+        self.file.sent = self.file.trying = batch.last
         self.file.base = (store, newest)
 
     def rename(self) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import shutil
+import sqlite3
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -201,6 +202,37 @@ async def test_what_another_client_wrote_keeps_nothing_from_being_recorded(
     marks = [one["jid"] for one in rows(team, "kind = 'message' AND event LIKE '{\"kind%'")]
     assert sorted(marks)[-3:] == [3, 4, 5]
     assert len(marks) == len({*marks})
+
+
+def _age(team: Team, postgresql: Postgresql, seconds: float) -> None:
+    """Put the past of a machine back by so long, in its file and in the database."""
+    schema = team.url.parameters["options"].partition("=")[2]
+    put_back = ", ".join(f"{it} = {it} - {seconds}" for it in ("since", "until"))
+    put_back += f", until_at = until_at - {seconds}, since_at = since_at - {seconds}"
+    postgresql.query(f"UPDATE {schema}.tenures SET {put_back}")  # noqa: S608 - of the test
+    with closing(sqlite3.connect(team.file)) as file, file:
+        file.execute(f"UPDATE tenures SET {put_back}")  # noqa: S608 - of the test
+
+
+def test_a_stay_that_ended_days_before_it_could_be_shipped_is_in_no_gap(
+    team: Team, postgresql: Postgresql
+) -> None:
+    open_store(team).close()
+    with Machine(team, "first") as machine:
+        machine.hears(1)
+        machine.ships()
+    _age(team, postgresql, 100_000)
+    for run in ("second", "third"):
+        with Machine(team, run) as machine:
+            machine.hears(2)
+        _age(team, postgresql, 100_000)
+    with Machine(team, "last") as machine:
+        while machine.outbox.tidy(10 << 20):
+            pass
+        machine.ships()
+    find = "SELECT run FROM tenures ORDER BY since"
+    assert selected(team, find) == [("first",), ("second",), ("third",), ("last",)]
+    assert selected(team.file, find) == [("last",)]
 
 
 @pytest.mark.parametrize("column", ["since", "until", "since_at", "until_at", "run", "ended"])
