@@ -112,13 +112,12 @@ class Rooms:
         """Return the room of a JID, if the client asked to be let into it."""
         return self.by_jid.get(names.lower_bare(jid))
 
-    def is_history(self, message: Element) -> bool:
-        """Whether a message of a room was said before: it has a delay, by any stamp.
+    def is_history(self, message: Element, jid: str) -> bool:
+        """Whether a message was said before: it has a delay, by any stamp.
 
-        Once the room has sent its history, only its own stamp counts: an occupant can put a delay
-        into a message.
+        `jid` is the room's bare JID in lower case. Once the room has sent its history, only its own
+        stamp counts: an occupant can put a delay into a message.
         """
-        jid = names.lower_bare(message.get("from", ""))
         room = self.by_jid.get(jid)
         if room is None or room.sends_history:
             return names.is_stamped(message)
@@ -129,10 +128,10 @@ class Rooms:
         """Return the room that a stanza is to or from, if the client asked to be let into it."""
         return self.by_jid.get(_key(client, stanza))
 
-    def is_own(self, from_: str) -> bool:
-        """Whether this is the client's own occupant JID."""
-        room = self.at(from_)
-        return room is not None and _is_own(room, from_)
+    def is_own(self, jid: str, nickname: str) -> bool:
+        """Whether this is the client's own nickname in the room of a bare JID in lower case."""
+        room = self.by_jid.get(jid)
+        return room is not None and nickname == room.nickname
 
     def take(self, client: Entity, stanza: Stanza) -> Iterator[Outcome]:
         """Take a stanza, and yield what it shows to be wrong."""

@@ -285,9 +285,9 @@ class Talk:
     def _take_received(self, rooms: Rooms, message: Heard, stanza: Stanza) -> None:
         element, body = stanza.element, stanza.element.findtext("body") or ""
         nickname = message.nickname
-        is_own = not nickname or rooms.is_own(element.get("from", ""))
+        is_own = not nickname or rooms.is_own(message.room, nickname)
         message = message._replace(claim=self.claim_of(rooms, body, message.room))
-        if rooms.is_history(element):
+        if rooms.is_history(element, message.room):
             if not is_own and message.claim is not Claim.NONE:
                 self.history = [*self.history, message][-MAX_HISTORY:]
             return
@@ -460,11 +460,14 @@ def unreadable(talk: Talk, rooms: Rooms, message: Heard, element: Element) -> It
     In a room it counts only from an occupant whom the client was last answering: people there may
     write to each other.
     """
+    room, nickname = message.room, message.nickname
     encryptions = spaces_of(element) & ENCRYPTIONS.keys()
-    from_ = element.get("from", "")[:MAX_TEXT]
-    if talk.encrypts or not encryptions or rooms.is_history(element) or rooms.is_own(from_):
+    if talk.encrypts or not encryptions:
         return
-    if not message.is_public or message.nickname == talk.answering:
+    if rooms.is_history(element, room) or rooms.is_own(room, nickname):
+        return
+    if not message.is_public or nickname == talk.answering:
+        from_ = element.get("from", "")[:MAX_TEXT]
         words = {"other": quoted(from_), "with_": ENCRYPTIONS[min(encryptions)]}
         yield cause("unreadable", message.place, about=message.room, **words)
 
