@@ -81,11 +81,9 @@ _BINARY_END = re.compile(r'"(?:/utf8)?>>[^"]*$')
 _BROKEN_BINARY = re.compile(r'"[^\S\n]*\n\s*"')
 _UNQUOTED = re.compile(r"""[^"'\\]*(?:\\/[^"'\\]*)*""")
 _ESCAPED_QUOTE = re.compile(r"""(?<==)\\+(["'])""")
-_QUOTE_END = re.compile(r"""["'][ \t]*(?:$|[)\]},;])""")
-"""The quote behind an entry. An attribute's quote has other text behind it."""
 _DOUBLED = re.compile(r'=""[^"\s/>]')
 """A value of an attribute in a field of CSV (RFC 4180), which doubles quotes."""
-_FIELD = re.compile(r'(?:[^"]|"")*')
+_FIELD = re.compile(r'[^"]*(?:""[^"]*)*')
 _ERLANG, _QUOTES, _LINE = '<<"', "'\"", "\n"
 _CONTAINER = re.compile(
     r"""^(?:\S+\ +\|\ (?=\s*<|\s*[A-Z]{2,3}\s*$)                     # docker compose
@@ -128,6 +126,8 @@ class Line(NamedTuple):
     """The other members of its object."""
     is_further: bool = False
     """Whether other lines of its object stand before it."""
+    source: str = ""
+    """The lines of its object."""
 
 
 class Fragment(NamedTuple):
@@ -142,7 +142,8 @@ class Fragment(NamedTuple):
     text: str
     """The XML of the fragment."""
     line: str
-    """The line in which it begins."""
+    """The line in which it begins, behind the line before if that has the word for it; or all lines
+    of its object."""
     sent: bool | None = None
     """Whether the client sent it, if the log says so in words that need not be learned."""
     is_row: bool = False
@@ -158,6 +159,8 @@ class _Entry(NamedTuple):
     session: str
     line: str
     sent: bool | None = None
+    is_field: bool = False
+    """Whether it is a field of CSV over several lines."""
 
     def fragment(self, elements: list[Element], text: str) -> Fragment:
         return Fragment(*self[:4], elements, text, self.line, self.sent)
@@ -284,9 +287,9 @@ class Fragments:
             seconds, at = time_in(line.at)
         self._is_of_server = self._is_of_server or session.lstrip("0123456789") != ""
         place = LogPlace(self._file, line.number, at)
-        return _Entry(
-            place, seconds, f"\n{shape}" if line.is_further else shape, session, line.text
-        )
+        above, separator, _ = head.rpartition(_LINE)
+        lines = line.source or above + separator + line.text
+        return _Entry(place, seconds, f"\n{shape}" if line.is_further else shape, session, lines)
 
     def _without_xml(self, line: Line, text: str, previous: str) -> list[Fragment]:
         """Read a line without XML: it may stand for the end of a stream, or be a part of one."""
@@ -318,6 +321,9 @@ class Fragments:
                 for quote in quotes:
                     self._marks.setdefault(f"{mark[:-1]}{quote}", set()).add(entry.shape)
             return self._of_data(entry, xml, mark)
+        if head[-1:] == '"' and _DOUBLED.search(xml) and _FIELD.fullmatch(xml):
+            entry = entry._replace(is_field=True)
+            xml = xml.replace('""', '"')
         xml, behind = _unquoted(head, xml)
         root = _ROOT.match(xml)
         last_tag = f"</{root[1]}" if root else ""
@@ -326,9 +332,7 @@ class Fragments:
         if _is_whole(elements, rest):
             if any(len(each) for each in elements):
                 self._whole.add(entry.shape, None)
-            tail = rest if behind is None else behind
-            if tail and not has_word(head) and has_word(tail):
-                entry = entry._replace(shape=f"{entry.shape}\n{shape_of(tail)[0]}")
+            entry = _with_tail(entry, rest if behind is None else behind)
             return self._fragments(entry, elements, xml[: len(xml) - len(rest)])
         if behind is not None:
             return [entry.fragment([*elements, Element(HOLE)], xml)]
@@ -343,6 +347,8 @@ class Fragments:
     def _go_on(self, line: Line) -> list[Fragment]:
         """Read a line that may go on with the open entry."""
         text, rest = _without_container(line.text), self._rest
+        if self._opened().is_field:
+            text = text.replace('""', '"')
         if self._binary:
             return self._go_on_with_binary(line, text)
         head, _, tag = text.partition("<")
@@ -370,7 +376,7 @@ class Fragments:
             return self._give_up()
         if not _is_whole(elements, left) and not is_bad:
             return []
-        entry, self._open = self._opened(), None
+        entry, self._open = _with_tail(self._opened(), left), None
         self._looked -= sum(len(each.text) for each in self._entries)
         self._entries = []
         self._whole.add(entry.shape, None)
@@ -502,6 +508,13 @@ def _with_word(before: str, head: str) -> str:
     return head
 
 
+def _with_tail(entry: _Entry, tail: str) -> _Entry:
+    """Return an entry, with the text behind it if only that has a word for the direction."""
+    if tail and not has_word(entry.shape) and has_word(tail):
+        return entry._replace(shape=f"{entry.shape}\n{shape_of(tail)[0]}")
+    return entry
+
+
 def _begins(previous: str, head: str) -> bool:
     """Whether the line before may head an entry: no other text of the logger is in between."""
     if not head.strip(" \t\"'([{"):
@@ -545,7 +558,7 @@ def _unquoted(head: str, xml: str) -> tuple[str, str | None]:
         xml = unescaped(inner)
     if behind is None and head[-1:] in {"'", '"'} and "\\" in xml:
         inner = _up_to(head[-1], xml)
-        if _QUOTE_END.match(xml, len(inner)):
+        if inner.endswith(">") and xml.startswith(head[-1], len(inner)):
             return unescaped(inner), xml[len(inner) :]
     return xml, behind
 

@@ -6,6 +6,7 @@ answer never came if the log may have lost it. What stands outside the logger's 
 stranger's words, and is passed over.
 """
 
+import html
 import json
 import re
 from collections.abc import Iterable, Iterator
@@ -73,6 +74,7 @@ _MESSAGES = ("log", "MESSAGE", "message", "msg", "event")
 and some loggers write such objects."""
 _TIME = re.compile(r"[@_]*(?:time|.*timestamp|t|ts|asctime|date|datetime)", re.IGNORECASE)
 """The name of a member with the time."""
+_MARKUP = re.compile("[<>]")
 _SHORT = 40
 """The longest text of a member that may name the direction."""
 _OURS = "{}"
@@ -101,8 +103,6 @@ class LogReader:
         """Texts of strangers with XMPP in them."""
         self._said_lines: Newest[str, None] = Newest(MAX_SAID)
         """The single lines of these texts."""
-        self._has_times = False
-        """Whether entries have times, so that strangers cannot write whole lines of the log."""
         self._sessions = _Sessions()
         self._recent: Newest[tuple[str, str], tuple[str, bool | None]] = Newest(REPEATED_WITHIN)
         """The shape and the direction of the latest fragments, by session and text."""
@@ -210,29 +210,30 @@ class LogReader:
         place = self._directions.place_of(fragment.shape)
         if self._said:
             was_met = self._directions.times_met(place) > 0
-            line = fragment.line.strip().replace("\\", "")[:MAX_SAID_LINE]
-            is_line = line in self._said_lines
-            if is_line and not self._has_times and was_met:
+            lines = [_plain(each)[:MAX_SAID_LINE] for each in fragment.line.split("\n")]
+            is_line = all(each in self._said_lines for each in lines)
+            if is_line and fragment.seconds is None and was_met:
                 return fragment._replace(elements=[Element(HOLE)])
-            if is_line or (not was_met and self._is_said(fragment)):
+            if is_line or (not was_met and self._is_said(fragment, lines)):
                 return None
-        if not fragment.is_row:
-            if not self._directions.is_own(place):
-                is_rare = self._directions.times_met(place) <= MAX_TORN
-                is_torn = is_rare and fragment.shape != _OURS
-                return fragment._replace(elements=[Element(HOLE)]) if is_torn else None
-            if fragment.sent is None:
-                self._directions.learn(fragment.shape, fragment.session, fragment.elements)
-            self._has_times = self._has_times or fragment.seconds is not None
         self._listen(fragment)
+        if fragment.is_row:
+            return fragment
+        if not self._directions.is_own(place):
+            is_rare = self._directions.times_met(place) <= MAX_TORN
+            is_torn = is_rare and fragment.shape != _OURS
+            return fragment._replace(elements=[Element(HOLE)]) if is_torn else None
+        if fragment.sent is None:
+            self._directions.learn(fragment.shape, fragment.session, fragment.elements)
         return fragment
 
-    def _is_said(self, fragment: Fragment) -> bool:
-        """Whether an entry prints a stranger's words, or a part of them."""
-        text, line = fragment.text.replace("\\", ""), fragment.line.replace("\\", "")
+    def _is_said(self, fragment: Fragment, lines: list[str]) -> bool:
+        """Whether an entry prints what somebody said, or a part of that."""
+        text = _plain(fragment.text)
         if not fragment.is_row and any(text in each for each in self._said):
             return True
-        return any(each in line for each in self._said_lines)
+        telling = [each for each in self._said_lines if any(map(each.__contains__, _TELLING))]
+        return any(said in line for said in telling for line in lines)
 
     def _listen(self, fragment: Fragment) -> None:
         """Remember what a stanza says that a program may print as if it were XMPP."""
@@ -241,15 +242,11 @@ class LogReader:
             self._failures.hear("\n".join(element.itertext()))
         if fragment.is_row or not any(map(text.__contains__, _PRINTABLE)):
             return
-        for element in fragment.elements:
-            for inner in element.iter():
-                names = [value.partition("/")[2] for value in inner.attrib.values()]
-                for said in (inner.text or "", inner.tail or "", *inner.attrib.values(), *names):
-                    if any(map(said.__contains__, _TELLING)):
-                        self._said.add(said.replace("\\", "").strip()[:MAX_SAID_CHARACTERS], None)
-                        for line in said.replace("\\", "").split("\n"):
-                            if any(map(line.__contains__, _TELLING)):
-                                self._said_lines.add(line.strip()[:MAX_SAID_LINE], None)
+        for said in _texts_of(fragment):
+            if any(map(said.__contains__, _TELLING)):
+                self._said.add(_plain(said)[:MAX_SAID_CHARACTERS], None)
+                for line in said.split("\n"):
+                    self._said_lines.add(_plain(line)[:MAX_SAID_LINE], None)
         while sum(map(len, self._said)) > MAX_SAID_CHARACTERS:
             self._said.popitem(last=False)
 
@@ -297,19 +294,19 @@ class LogReader:
         if text == "{":  # of objects within each other, the innermost is an entry
             yield from self._read_lines()
             self._edge = line[: -len(line.lstrip())]
-        self._object.append(Line(text if text in "{}" else line, self.lines))
+        self._object.append(Line(line, self.lines))
         self._object_length += len(line)
-        is_begun = self._object[0].text == "{"
+        is_begun = text == "{" or len(self._object) > 1
         is_over = text == "}" and line.startswith(f"{self._edge}}}")
         if is_begun and not is_over and self._object_length <= MAX_OBJECT_CHARACTERS:
             return
         value = None
-        lines = [each.text for each in self._object] if is_begun else [text]
+        source = "\n".join(each.text for each in self._object)
         with suppress(ValueError, RecursionError):
-            value = json.loads("\n".join(lines), object_pairs_hook=_members)
+            value = json.loads(source.strip(_AROUND_OBJECT), object_pairs_hook=_members)
         if isinstance(value, dict):
             self._object, self._object_length = [], 0
-            yield from self._read_object(value, line)
+            yield from self._read_object(value, source)
         else:
             yield from self._read_lines()
 
@@ -321,7 +318,7 @@ class LogReader:
         if any('"xml"' in line.text for line in lines):
             yield self._hole()
 
-    def _read_object(self, value: dict[str, Any], line: str) -> Iterator[Fragment]:
+    def _read_object(self, value: dict[str, Any], source: str) -> Iterator[Fragment]:
         result = value.get("structuredContent", value)
         items = result.get("entries", [result]) if isinstance(result, dict) else []
         is_ours = False
@@ -329,7 +326,7 @@ class LogReader:
             match item:
                 case {"direction": "in" | "out" as direction, "xml": str(xml)}:
                     is_ours = True
-                    yield from self._of_ours(item, direction == "out", xml, line)
+                    yield from self._of_ours(item, direction == "out", xml, source)
         if is_ours:
             return
         texts = {name: text for name, text in value.items() if isinstance(text, str)}
@@ -345,7 +342,8 @@ class LogReader:
         context = " ".join(sorted(short, key=has_word))
         at = next((str(value[key]) for key in value if _TIME.fullmatch(key)), "")
         for number, text in enumerate(texts[name].rstrip("\r\n").split("\n")):
-            yield from self._fragments.feed(Line(text, self.lines, at, context, number > 0))
+            line = Line(text, self.lines, at, context, number > 0, source)
+            yield from self._fragments.feed(line)
 
     def _of_ours(self, item: dict[str, Any], sent: bool, xml: str, line: str) -> Iterator[Fragment]:
         yield from self._fragments.cut_off()
@@ -391,6 +389,21 @@ class _Sessions:
         is_known = token in self._met
         self._met.add(token, sent or self._met.get(token, False))
         return self._same.get(token, token) if is_known or sent or element.tag != FOOTER else None
+
+
+def _texts_of(fragment: Fragment) -> Iterator[str]:
+    """Yield what may be a stranger's words in a stanza, also in the parts that were not parsed."""
+    for element in fragment.elements:
+        for inner in element.iter():
+            names = [value.partition("/")[2] for value in inner.attrib.values()]
+            yield from (inner.text or "", inner.tail or "", *inner.attrib.values(), *names)
+    if not all(map(len, fragment.elements)):  # their content may be too much, or torn
+        yield from map(html.unescape, _MARKUP.split(fragment.text))
+
+
+def _plain(text: str) -> str:
+    """Return a text without what escapes of it differ in."""
+    return text.replace("\\", "").replace('"', "").replace("'", "").strip()
 
 
 def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

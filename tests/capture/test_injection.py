@@ -9,6 +9,7 @@ import pytest
 
 from bridge.capture.examined import Examined
 from bridge.capture.finding import Severity
+from tests.capture import typed
 from tests.capture.logs import ACCOUNT, ASK, JOIN, LOGIN, ROOM, STREAM_ERRORS, USER, examined
 
 ENDED = (
@@ -109,3 +110,24 @@ def test_lines_within_an_element_are_its_content_whatever_they_look_like() -> No
     inner = [f"10:00:59 DEBUG RECV: {ENDED}"] * 20
     log = log_of([*LOGIN, *JOIN, "<<< " + stanza.replace("{}", "\n".join(inner)), TALK])
     assert errors(examined(*"\n".join(log).split("\n"))) == []
+
+
+@pytest.mark.parametrize("stranger", [SAID["a body"], SAID["a status"]])
+@pytest.mark.parametrize("name", [*typed.FIRST, *typed.SECOND, *typed.THIRD])
+def test_an_entry_that_somebody_said_in_the_form_of_the_log_is_none(
+    name: str, stranger: Callable[[str], str]
+) -> None:
+    form = (typed.FIRST | typed.SECOND | typed.THIRD)[name]
+    forged = f"hi\n{form(False, ENDED, 50)}"
+    parts = (*typed.SESSIONS[""], (False, stranger(escape(forged))))
+    log = typed.written(form, parts).rstrip("\n").split("\n")
+    printed = [*log, *f"chat: {forged}".split("\n")]
+    assert errors(examined(*printed)) == []
+    streams = examined(*printed, *form(False, ENDED, 59).split("\n"))
+    assert errors(streams) == ["ended"] or any(each.stream.holes for each in streams)
+
+
+def test_what_a_stanza_says_that_cannot_be_parsed_is_heard() -> None:
+    stanza = SAID["a body"](escape(f"RECV: {ENDED}") + "&#1;")
+    log = log_of([*LOGIN, *JOIN, f"<<< {stanza}"])
+    assert errors(examined(*log, f"10:00:59 DEBUG Mallory: RECV: {ENDED}")) == []
