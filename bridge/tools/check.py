@@ -153,8 +153,8 @@ def result_of(
 ) -> Check:
     """Return the result of a check, in `RESULT_BYTES` at most.
 
-    If several rooms need more, only the first failures of their phases remain: the ones that the
-    diagnosis names. `rooms` still has the outcome of each room.
+    If several rooms need more, only the first failures of their phases remain: the failures that
+    the diagnosis names. `rooms` still has the outcome of each room.
     """
     phases = [nonempty(vars(phase)) | {"ok": phase.ok} for phase in report.phases]
     rows = [dict(vars(setting)) for setting in settings]

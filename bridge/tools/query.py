@@ -149,7 +149,7 @@ def _fields(description: disco.Description) -> list[dict[str, Any]]:
 
 
 def _features(description: disco.Description) -> list[dict[str, Any]]:
-    """Return the features; the ones with a known standard come first."""
+    """Return the features; features with a known standard come first."""
     standards = [(feature, xeps.standard_of(feature)) for feature in description.features]
     standards.sort(key=lambda pair: pair[1] is None)
     return [

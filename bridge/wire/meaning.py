@@ -213,7 +213,7 @@ join: jid-malformed; later
     The room {room} or the nickname {nickname} has characters that the server refuses.
     -> Check {room_setting} and {nickname_setting}.
 join: captcha-required; later
-    The room {room} lets nobody in who has not solved its CAPTCHA.
+    The room {room} lets in only users who have solved its CAPTCHA.
     -> Only a person can solve it. Ask an admin of the room to make {account} a member, or to turn
     CAPTCHAs off.
 join: resource-constraint; soon

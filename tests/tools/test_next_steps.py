@@ -135,7 +135,7 @@ KINDS: dict[str, Kind] = {
     ),
     "a temporary room made anew": Kind(
         "cause",
-        "was made anew",
+        '" made it anew',
         [(5.0, came()), (9.0, left()), (9.5, left(nickname="Carl")), (30.0, came("bot", "owner"))],
         (occupant("bot", "owner"), occupant("Alice")),
         persistent=False,

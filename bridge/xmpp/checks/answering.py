@@ -36,7 +36,7 @@ from bridge.xmpp.model.events import MessageReceived
 from bridge.xmpp.model.journal import Record
 
 LEFT_OUT = 2
-"""How many messages in a row without an answer leave their sender out. One may be chance."""
+"""A sender whose messages got no answer this often in a row is left out. Once may be chance."""
 
 LATE_MS = 5_000
 """An answer that took longer than this, in milliseconds, is late: people ask again by then."""
@@ -208,10 +208,9 @@ def question_for(evidence: Evidence) -> str:
 def _is_explained(evidence: Evidence, group: LeftOut, answered: Sequence[Ask]) -> bool:
     """Whether messages without an answer are no sign that anything is wrong.
 
-    This is so if the occupant answers others, and
-    - has never answered a message of this form, or
-    - has since answered the same words of another sender, or
-    - has never answered these words, which may be no command of its, but has answered since.
+    The occupant answers others. It has never answered a message of this form, or it has since
+    answered the same words of another sender. If it has never answered these words, it may not know
+    the command; then any later answer is enough.
     """
     what, forms = group.asks[-1].what, [form_of(ask.asked, evidence.nickname) for ask in answered]
     since = [ask.what for ask in answered if ask.asked.number > group.last.number]
@@ -297,7 +296,8 @@ def _differences(evidence: Evidence, asked: Record, left: Record) -> str:
         different.append("hidden characters")
     if bool(getattr(asked.event, "reply_to", None)) != bool(getattr(left.event, "reply_to", None)):
         different.append("whether it is a reply")
-    return f"What differs: {', '.join(different) or 'nothing that is seen, but the words'}."
+    least = "nothing that is seen" if theirs_said == own_said else "only the words"
+    return f"What differs: {', '.join(different) or least}."
 
 
 def encrypted(evidence: Evidence) -> Finding:

@@ -337,8 +337,8 @@ def room(evidence: Evidence) -> Finding:
     owners = [other.nickname for other in others if other.affiliation == "owner"]
     if occupant is not None and owners == [occupant.nickname]:
         who, had = evidence.who, evidence.past.had_other_rights
-        made = "was made anew" if had else "may have been made anew"
-        detail = f"{TEMPORARY}. {who} alone owns it now: it {made} by {who}'s entering it, "
+        made = "made it anew" if had else "may have made it anew"
+        detail = f"{TEMPORARY}. {who} alone owns it now: {who} {made} by entering it, "
         detail += f"{'and' if had else 'so that'} its former settings and rights are gone."
         hint = f"Set the room up again. {MAKE_PERSISTENT}"
         return Finding(False if had else None, detail, hint, remark=not had)

@@ -94,7 +94,7 @@ def find(evidence: Evidence) -> Conclusion:
     missing = answer if evidence.occupant else findings["present"]
     detail = f"It is not known whether anything is wrong with {evidence.who}: {missing.detail}"
     if decides:
-        detail = f"{findings[decides].detail} Why, the room does not show."
+        detail = f"{findings[decides].detail} The room does not show why."
     also = [findings["commands"].detail] if findings["commands"].ok is False else []
     verdict = " ".join([detail, *also, *remarks])
     return Conclusion(verdict, findings, "unknown", decides, _step(evidence, findings, decides))

@@ -119,7 +119,7 @@ class Past:
     nickname: str
     """As the room has it."""
     there: bool = True
-    """Whether they are in the room."""
+    """Whether the occupant is in the room."""
     person: Person = UNIDENTIFIED
     """Who the occupant is, as far as the room shows it. If several people with the nickname have
     left, the last of them."""
@@ -129,16 +129,16 @@ class Past:
     """The last `DEPARTURES` events in which an occupant with the nickname left or changed it, the
     newest first."""
     moves: list[Record] = field(default_factory=list)
-    """The events in which they came or left, the newest first."""
+    """The events in which the occupant came or left, the newest first."""
     mistakable: bool = False
     """Whether `moves` may include moves of others, since the room shows neither accounts nor
     ids."""
     silenced: Record | None = None
-    """The event in which they last became a visitor, who has no voice."""
+    """The event in which the occupant last became a visitor, who has no voice."""
     configured: Record | None = None
     """The last event in which the room's configuration changed."""
     spoke: Record | None = None
-    """The message that they said last, in private too."""
+    """The message that the occupant said last, in private too."""
     sent: events.MessageSent | None = None
     """The message that we said last."""
     outcome: Record | None = None
@@ -153,7 +153,7 @@ class Past:
     foreign: set[int] = field(default_factory=set)
     """The numbers of the events in which another person acted under the nickname."""
     had_other_rights: bool = False
-    """Whether they once were in the room without being its owner, or another occupant owned it."""
+    """Whether the occupant once was in the room without owning it, or another occupant owned it."""
     _outcomes: dict[str, Record] = field(default_factory=dict)
 
     @property
@@ -257,7 +257,7 @@ class Evidence(NamedTuple):
     answers: Sequence[Mapping[str, object]] = ()
     """The answers to our last message, the oldest first: `how`, `answerMs`, `body` and more."""
     ping: Ping | None = None
-    """The result of a ping; None if they are not in the room."""
+    """The result of a ping; None if the occupant is not in the room."""
     rooms: Sequence[str] = ()
     """Rooms of the service with similar names, looked up if the occupant is not in the room."""
     namesakes: Mapping[str, Ping] = {}

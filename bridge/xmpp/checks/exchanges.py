@@ -61,13 +61,12 @@ def exchanges(acts: Sequence[Record]) -> list[Answered]:
 def regulars(acts: Sequence[Record]) -> set[str]:
     """Return the nicknames of the occupants who answer as only programs do, given the room's acts.
 
-    Such an occupant
+    Such an occupant is in a loop of programs, or
+
     - has answered at least `ANSWERS` messages of others that have the same form,
     - has answered at least half of all messages of that form,
     - was always fast and even in these answers, and
-    - was fast in at least half of all its answers,
-
-    or is in a loop of programs.
+    - was fast in at least half of all its answers.
     """
     answers = defaultdict[tuple[str, str], list[Answered]](list)
     fast, total = Counter[str](), Counter[str]()

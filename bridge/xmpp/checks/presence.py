@@ -36,7 +36,7 @@ def present(evidence: Evidence) -> Finding:
     """Find out whether the occupant is in the room, and if not, why."""
     who, past, status = evidence.who, evidence.past, evidence.status
     if not status.connected:
-        return Finding(None, f"Whether {who} is in the room cannot be seen.")
+        return Finding(None, f"The bridge cannot see whether {who} is in the room.")
     if evidence.occupant is not None and evidence.occupant.own:
         hint = "Give the nickname of another occupant; xmppOccupants lists them."
         return Finding(False, f"{who} is the bridge itself.", hint)
@@ -65,7 +65,7 @@ def present(evidence: Evidence) -> Finding:
         return Finding(None, detail)
     detail = f"{who} was never in the room while the bridge watched{evidence.since}{near}"
     if status.room_created:
-        detail += "; the room was made by the bridge's joining it"
+        detail += "; the bridge made the room by joining it"
     if evidence.rooms:
         detail += f"; rooms of the service with a similar name: {list_of(evidence.rooms)}"
     hint = "Is the program running, and does it join this room under this nickname?"
@@ -150,7 +150,7 @@ def voice(evidence: Evidence) -> Finding:
     if evidence.status.moderated is False:
         # Only a moderated room must refuse the message (XEP-0045, 7.4). Elsewhere, servers differ.
         detail = f"{who} is a visitor{when}; the room is not moderated, so it may be heard."
-        return Finding(None, detail, "Should it not be heard, a moderator can give it voice.")
+        return Finding(None, detail, "If it is not heard, a moderator can give it voice.")
     detail = f"{who} has no voice: it is a visitor, and the room passes on nothing that it says"
     hint = "A moderator can give it voice (role participant), the owner membership for good."
     is_asked = evidence.is_silent or is_left_out(evidence)

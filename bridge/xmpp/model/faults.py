@@ -473,7 +473,7 @@ BINDING_ADVICE = {
     "p": " If user name and password are right, something in between ends TLS, and so the server "
     "refuses a login with channel binding: a check tries once more without it.",
     "y": " If user name and password are right, the server's offer of channel binding was lost on "
-    "the way: a check tries once more without a word on it.",
+    "the way: a check tries once more without mentioning it.",
 }
 """Other causes that a refusal may have, by the login's flag for channel binding (RFC 5802, section
 7)."""
@@ -525,7 +525,7 @@ def after_second_login(refusal: Fault, flag: str, second: Fault | None) -> Fault
     outcome, hint = "succeeded: the password is right", _BOUND[flag]
     if second is not None:
         outcome, hint = f"failed, too ({second.condition})", refusal.hint
-    second_login = f"A second login without a word on channel binding {outcome}."
+    second_login = f"A second login that did not mention channel binding {outcome}."
     return refusal._replace(message=f"{refusal.message} {second_login}", hint=hint)
 
 

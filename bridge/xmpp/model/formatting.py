@@ -36,7 +36,7 @@ _CONCERNS = {
     "retracts": "taking back",
     "replyTo": "answering",
 }
-"""The words for each field in which a message refers to another one; only the first is shown."""
+"""The words for each field in which a message refers to another; only the first is shown."""
 
 
 def format_event(entry: Mapping[str, object]) -> str:

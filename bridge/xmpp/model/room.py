@@ -173,7 +173,7 @@ class RoomStatus:
     nickname_lost: str = ""
     """The configured nickname, if we are in the room under another; empty otherwise."""
     nickname_changed: bool = False
-    """Whether the room itself gave us our nickname in place of another one."""
+    """Whether the room itself gave us our nickname in place of another."""
     nickname_shared: bool = False
     """Whether another session of our account was seen under our nickname."""
     unreached_at: float | None = None

@@ -129,7 +129,7 @@ class Join:
             case OccupantJoined(self_=True, from_=jid):
                 unmarked, self._unmarked = self._unmarked, None
                 self._let_in(event)
-                # Another occupant has the wanted nickname, and the room gave us another one.
+                # Another occupant has the wanted nickname, and the room gave us a new one.
                 return [] if unmarked is None or unmarked.from_ == jid else [unmarked]
             case OccupantJoined(from_=jid) if prepared(jid) == self._occupant:
                 self._unmarked = event

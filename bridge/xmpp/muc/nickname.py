@@ -21,7 +21,7 @@ class OwnNickname:
         self.is_spoken_under = False
         """Whether a message came under the nickname that is not proved to be ours."""
         self.was_changed = False
-        """Whether the room gave us this nickname instead of another one."""
+        """Whether the room gave us this nickname instead of another."""
         self._has_code = False
 
     def begin(self, me: OccupantJoined, account: str) -> None:

@@ -58,7 +58,7 @@ class Participant:
         self.settings: Settings | None = None
         """The settings in effect; None while unconfigured."""
         self.memberships: tuple[Membership, ...] = ()
-        """Our memberships, the one in the default room first; empty while unconfigured."""
+        """Our memberships, the default room's first; empty while unconfigured."""
         self._by_jid: dict[str, Membership] = {}
         self._phase = Phase.UNCONFIGURED
         """The phase of the connection."""

@@ -19,7 +19,7 @@ DISCO_SECONDS = 5.0
 """Seconds for one answer to a query; a query without an answer does not make joining fail."""
 
 MAX_SERVICES_ASKED = 10
-"""Most items of the server that we ask whether they are room services."""
+"""Most items of the server that we ask for their kind, to find room services."""
 
 MAX_ROOMS_LISTED = 500
 """Most rooms of a service that we list, and compare with our room by their names."""

@@ -94,7 +94,7 @@ account: feature-not-implemented; reachable
     -> Somebody is there.
 account: service-unavailable; undecided
     The server of {address} answers in its place: nobody is logged in there, or they do not know
-    {asked}, or it keeps that to itself.
+    {asked}, or it does not tell.
     -> Servers answer the same for an account that does not exist. Somebody in the room is asked by
     nickname.
 occupant: item-not-found recipient-unavailable; undecided

@@ -366,13 +366,17 @@ def asking(body: str, then: Event, wait: float = 0.04, **more: object) -> list[A
 
 
 SENDERS: dict[str, tuple[list[Act], bool | None, str]] = {
-    "another is answered": ([*OURS, *asking("!ping 2", ANSWER)], False, "nothing that is seen"),
-    "another with the same words": ([*OURS, *asking("!ping", ANSWER)], False, "nothing that is"),
+    "another is answered": ([*OURS, *asking("!ping 2", ANSWER)], False, "differs: only the words."),
+    "another with the same words": (
+        [*OURS, *asking("!ping", ANSWER)],
+        False,
+        "nothing that is seen.",
+    ),
     "another command": ([*OURS, *asking("!pong", ANSWER)], False, "the command."),
     "another case": ([*OURS, *asking("!PING", ANSWER)], False, "how the command is spelt."),
     "hidden characters": ([*OURS, *asking("!ping 2\u200b", ANSWER)], False, "hidden characters."),
     "a reply": ([*OURS, *asking("!ping", ANSWER, reply_to="m")], False, "is a reply."),
-    "before the bridge spoke": ([*asking("!ping 2", ANSWER), *OURS], False, "nothing that"),
+    "before the bridge spoke": ([*asking("!ping 2", ANSWER), *OURS], False, "only the words"),
     "too late": ([*OURS, *asking("!ping 2", ANSWER, wait=SLOW)], True, "after 2,100 ms."),
     "nobody": (OURS, None, ""),
     "the bridge is answered": ([*OURS, (100.1, ANSWER), *asking("!ping", ANSWER)], True, ""),
@@ -630,6 +634,6 @@ def test_a_room_is_made_anew_only_by_a_bot_that_did_not_own_it_before() -> None:
         given = evidence(spaced(5.0, *acts), occupant=owner)
         found = find(given._replace(status=replace(given.status, persistent=False)))
         assert (found.findings["room"].ok, found.findings["room"].remark) == (ok, ok is None)
-        assert ("was made anew" in found.verdict, found.outcome) == (
+        assert ('" made it anew' in found.verdict, found.outcome) == (
             (True, "cause") if ok is False else (False, "unknown")
         )
