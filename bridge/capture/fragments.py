@@ -165,6 +165,10 @@ class _Entry(NamedTuple):
     def fragment(self, elements: list[Element], text: str) -> Fragment:
         return Fragment(*self[:4], elements, text, self.line, self.sent)
 
+    def part(self, text: str) -> Fragment:
+        """Return what a stanza without its end says already, and a hole."""
+        return self.fragment([*refusal_in(text), Element(HOLE)], text)
+
 
 class Fragments:
     """Finds the fragments in the lines of one log."""
@@ -335,7 +339,7 @@ class Fragments:
             entry = _with_tail(entry, rest if behind is None else behind)
             return self._fragments(entry, elements, xml[: len(xml) - len(rest)])
         if behind is not None:
-            return [entry.fragment([*elements, Element(HOLE)], xml)]
+            return [entry.fragment([*elements, *refusal_in(rest), Element(HOLE)], xml)]
         prints_tags = self._tags.get(entry.shape, 0) >= MAX_TAGS
         if prints_tags and entry.shape not in self._whole and _is_tag(xml):
             return self._of_tag(entry, xml)
@@ -386,9 +390,8 @@ class Fragments:
         entry = self._opened()
         self._length += len(text) + 1
         if self._length > MAX_ENTRY_CHARACTERS or any(mark in text for mark in self._marks):
-            self._open, self._binary = None, []
             self._entries.append(line)
-            return [entry.fragment([Element(HOLE)], "")]
+            return self._give_up()
         self._binary.append(text)
         if not _BINARY_END.search(text):
             return []
@@ -403,12 +406,14 @@ class Fragments:
     def _give_up(self) -> list[Fragment]:
         """Return what is left of the open entry, whose end the log does not have."""
         entry, self._open = self._opened(), None
-        self._binary = []
+        if self._binary:
+            data, self._binary = "\n".join(self._binary), []
+            return [entry.part(unescaped(data, is_bytes=True))]
         text = self._rest.text[: self._length or None]
         if text.strip().endswith("?>"):  # the declaration of XML, alone
             return []
         if not _is_tag(text):
-            return [entry.fragment([*refusal_in(text), Element(HOLE)], text)]
+            return [entry.part(text)]
         self._tags.add(entry.shape, self._tags.get(entry.shape, 0) + 1)
         if entry.shape in self._whole:
             return [entry.fragment([Element(HOLE)], text)]
@@ -449,7 +454,7 @@ class Fragments:
             return self._join(entry, unescaped(xml[: end.start()], is_bytes=True))
         end_at = xml.rfind(mark[-1])
         if end_at < 0:
-            return [entry.fragment([Element(HOLE)], xml)]
+            return [entry.part(unescaped(xml, is_bytes=True))]
         return self._join(entry, unescaped(xml[:end_at], is_bytes=True))
 
     def _join(self, entry: _Entry, text: str) -> list[Fragment]:

@@ -207,6 +207,19 @@ NAMED: dict[str, tuple[list[str], str]] = {
         [f"response: {PINGED}", "response: </stream:stream>"],
         "The server closed the stream",
     ),
+    "a binary without its end": (
+        [f"received {each}" for each in ('<<"<presence/>">>', f'<<"{BOUNCE}')],
+        "is not in it",
+    ),
+    "a binary that another entry cuts off": (
+        [f"received {each}" for each in (f'<<"{BOUNCE}', '<<"<presence/>">>')],
+        "is not in it",
+    ),
+    "bytes without their end": ([f'received b"{BOUNCE}'], "is not in it"),
+    "an escaped text without its end": (
+        ['RECV: "<presence/>' + BOUNCE[: BOUNCE.index("</error>")].replace("'", '\\"')],
+        "is not in it",
+    ),
     "a refused message cut in its body": (
         [f"<<< {BOUNCE[: BOUNCE.index('<error')]}<body>one", "two"],
         "was refused (undefined-condition)",
