@@ -139,6 +139,7 @@ class Fragment(NamedTuple):
     """The logger's text before it; empty for a part of a stanza without a beginning."""
     session: str
     elements: list[Element]
+    """None in a declaration of XML."""
     text: str
     """The XML of the fragment."""
     line: str
@@ -411,7 +412,7 @@ class Fragments:
             return [entry.part(unescaped(data, is_bytes=True))]
         text = self._rest.text[: self._length or None]
         if text.strip().endswith("?>"):  # the declaration of XML, alone
-            return []
+            return [entry.fragment([], text)]
         if not _is_tag(text):
             return [entry.part(text)]
         self._tags.add(entry.shape, self._tags.get(entry.shape, 0) + 1)

@@ -177,7 +177,7 @@ class LogReader:
         stanzas = list[Stanza]()
         for fragment in fragments:
             admitted = self._admitted(fragment)
-            if admitted is None:
+            if admitted is None or not admitted.elements:
                 continue
             if self._is_decided:
                 stanzas += self._directed(admitted)

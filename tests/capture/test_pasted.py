@@ -4,6 +4,7 @@ import pytest
 
 from bridge.capture.finding import Finding
 from bridge.capture.formats import MAX_NAMED, named_in
+from bridge.capture.stanza import FOOTER
 from bridge.capture.verdict import verdict
 from bridge.wire.names import HEADER as HEADER_TAG
 from tests.capture.logs import (
@@ -323,6 +324,12 @@ def test_the_declaration_of_xml_is_no_part_of_a_stanza() -> None:
 def test_an_error_without_a_sender_is_the_clients_if_it_goes_to_no_resource() -> None:
     log = [f"<iq to='{to}' type='error'>{error('gone')}</iq>" for to in ("x.example", ACCOUNT)]
     assert [each.sent for each in captured(*log)] == [True, False]
+
+
+def test_a_place_of_the_loggers_own_may_have_begun_with_a_declaration() -> None:
+    place, end = "c2s5 debug Sending[c2s]: ", "</stream:stream>"
+    log = [f"{place}<?xml version='1.0'?>", *["c2s5 debug SEND: <presence/>"] * 12, place + end]
+    assert [each.element.tag for each in captured(*log)] == ["presence"] * 12 + [FOOTER]
 
 
 def test_what_a_logger_repeats_in_each_line_is_no_part_of_a_stanza() -> None:
