@@ -80,7 +80,7 @@ def test_faults_begin_with_their_step_and_end_with_the_scenario(pytester: pytest
     _save(pytester, faults=FAULTS, then=AFTER)
     ran = _run(pytester)
     ran.assert_outcomes(passed=1, failed=1)
-    ran.stdout.fnmatch_lines(["faults.room.toml, line 16, say: Bob did not get into *: somebody *"])
+    ran.stdout.fnmatch_lines(["faults.room.toml, line 16, say: Bob did not get into *: another *"])
 
 
 def test_mistakes_are_told_in_the_file_or_at_the_step_and_other_tests_are_known(
