@@ -116,7 +116,7 @@ class _RoomFindings(NamedTuple):
     others: int
     """How many others are in it."""
     since: float
-    """The time at which the known events of the room begin."""
+    """When the known events of the room begin, in seconds since the epoch."""
     hides: bool = False
     """Whether the bridge asked an occupant who comes and goes."""
     asked: str = ""

@@ -73,7 +73,8 @@ STAMP, FORMER_STAMP = f"{{{DELAY}}}delay", f"{{{FORMER_DELAY}}}x"
 
 CAPTCHA = "{urn:xmpp:captcha}captcha"
 REPLACE = "{urn:xmpp:message-correct:0}replace"
-"""Marks a message that corrects a former one (XEP-0308)."""
+"""The tags of a CAPTCHA (XEP-0158), and of the mark of a message that corrects a former message
+(XEP-0308)."""
 
 MAX_JID_CHARACTERS = 3_071
 """The longest JID (RFC 7622, section 3.1)."""

@@ -159,7 +159,7 @@ class XmlStream:
     it is. Servers may turn 100 kB into 100 MB and more, since they write a namespace with each of
     its names.
 
-    If the header declares a default namespace of `unnamed`, tags in that namespace are without it.
+    If the header's default namespace is one of `unnamed`, the tags of its elements leave it out.
     """
 
     def __init__(self, *, max_bytes: int, max_depth: int, unnamed: Collection[bytes] = ()) -> None:

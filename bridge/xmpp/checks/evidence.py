@@ -124,7 +124,7 @@ class Past:
     """Who the occupant is, as far as the room shows it. If several people with the nickname have
     left, the last of them."""
     since: float | None = None
-    """The time of the oldest event that was read."""
+    """The time of the oldest event that was read, in seconds since the epoch."""
     gone: list[Record] = field(default_factory=list)
     """The last `DEPARTURES` events in which an occupant with the nickname left or changed it, the
     newest first."""

@@ -204,7 +204,7 @@ def report_of(
     if not faults:  # a fault's message already names similar rooms
         remarks += similar_named(candidates)
     for nickname in dict.fromkeys(visit.taken for visit in visits if visit.taken):
-        taken = f"The nickname {quoted(nickname)} is taken: the bridge is then"
+        taken = f"The nickname {quoted(nickname)} is taken: the bridge enters as"
         remarks += f" {taken} {quoted(f'{nickname}-2')}. Set another MCP_BOT_NICKNAME."
     return Report(
         ok=not faults,

@@ -116,7 +116,7 @@ class LastIncoming(NamedTuple):
 
 @dataclass(frozen=True)
 class LastError:
-    """The last fault, and when it was."""
+    """The last fault, and when it was, in seconds since the epoch."""
 
     fault: Fault
     at: float

@@ -209,8 +209,8 @@ class RoomArchive:
     async def check_announced(self) -> None:
         """Raise `ArchiveError` unless the room announces an archive (XEP-0313, section 7).
 
-        A query would not show it. With archiving off, Prosody's rooms still send what they archived
-        before, and ejabberd's rooms send their short history. Otherwise it raises like `page`.
+        A query would not show that: with archiving off, Prosody's rooms still send what they had
+        archived, and ejabberd's rooms send their short history. Also raises as `page` does.
         """
         try:
             asking = self.connection.request("get", self.room, disco.info_query())

@@ -188,5 +188,5 @@ async def test_a_nickname_that_another_account_has_is_a_remark(
         await configure(beetle, whois="anyone")
         report = await check(environment)
     assert report.ok
-    taken = 'The nickname "Beetle" is taken: the bridge is then "Beetle-2".'
+    taken = 'The nickname "Beetle" is taken: the bridge enters as "Beetle-2".'
     assert (taken in report.diagnosis) is (whose == "another's")
