@@ -87,6 +87,8 @@ class Retention:
         with database.transaction():
             more = self._expire(database, clocks) or self._evict(database)
             database.shrink()
+        if more:
+            database.checkpoint()  # else the deletion stays in the `-wal`, beside what comes next
         self._last = clocks
         self._due = clocks.running if more else clocks.running + EXPIRE_SECONDS
         return more
