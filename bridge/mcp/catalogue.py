@@ -21,7 +21,8 @@ Definition = TypeVar("Definition", Tool, Resource, Prompt)
 class Catalogue:
     """A toolset whose functions have been given their collaborators, by type.
 
-    Raises `ToolsetError` if one of them is missing, or there are several of its type.
+    Raises `ToolsetError` if one of them is missing, or there are several of its type. The methods
+    that answer a request raise `RpcError`.
     """
 
     def __init__(self, toolset: Toolset, collaborators: Iterable[object]) -> None:

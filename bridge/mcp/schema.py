@@ -116,7 +116,7 @@ class Titles:
 def describe(hint: Any) -> tuple[Schema, Reader]:
     """Return the JSON Schema of a type and the reader that checks a value against it.
 
-    The schema may be part of others, so it must not be changed.
+    Raises `SchemaError`. The schema may be part of others, so it must not be changed.
     """
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is Annotated:
@@ -137,7 +137,10 @@ def describe(hint: Any) -> tuple[Schema, Reader]:
 
 
 def render(value: object) -> object:
-    """Return the JSON value of a result: dataclasses become objects with camelCase names."""
+    """Return the JSON value of a result: dataclasses become objects with camelCase names.
+
+    Raises `SchemaError` for a value without a JSON form.
+    """
     if isinstance(value, float) and not math.isfinite(value):
         raise SchemaError(f"{value} has no JSON form")
     if isinstance(value, Enum):

@@ -214,7 +214,8 @@ def tool(
     `input_schema` the function takes one argument: an object with the caller's arguments, which are
     not checked.
 
-    The defaults are cautious: a tool is not read-only, and reaches outside. Raises `ToolsetError`.
+    The defaults are cautious: a tool is not read-only, and reaches outside. Raises `ToolsetError`,
+    or `SchemaError` for a parameter whose type has no JSON Schema.
     """
 
     def make(function: Callable[..., Any]) -> Tool:
@@ -344,7 +345,7 @@ def resource(
     """Make a resource of the decorated function.
 
     Without a `mime_type`, the type that the function returns decides whether the resource is plain
-    text, bytes or JSON. Raises `ToolsetError`.
+    text, bytes or JSON. Raises `ToolsetError`, or `SchemaError` as `tool` does.
     """
 
     def make(function: Callable[..., Any]) -> Resource:
@@ -361,7 +362,7 @@ def resource(
 
 
 def prompt(name: str, *, title: str) -> Callable[[Callable[..., Any]], Prompt]:
-    """Make a prompt of the decorated function."""
+    """Make a prompt of the decorated function; raises `SchemaError` as `tool` does."""
 
     def make(function: Callable[..., Any]) -> Prompt:
         description, waits = inspect.getdoc(function) or "", inspect.iscoroutinefunction(function)

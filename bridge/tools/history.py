@@ -186,7 +186,10 @@ def _is_recorded(search: Search) -> bool:
 
 
 async def read_store(search: Search) -> dict[str, object]:
-    """Fill the page from the store, and then with what only memory has."""
+    """Fill the page from the store, and then with what only memory has.
+
+    Raises `ArgumentError` for a wrong cursor, and `StoreError`.
+    """
     link, room, page, time_slice = search.link, search.room, search.page, search.time_slice
     reader = link.recorded()
     assert reader is not None

@@ -176,7 +176,7 @@ def _alternative(node: DerElement) -> str | None:
 
 
 def contents_of(data: bytes, tag: int) -> bytes:
-    """Return the contents of the element at the start of `data`; it must have `tag`."""
+    """Return the contents of the element with `tag` at the start of `data`; raises `DerError`."""
     node, _ = _read(data, 0)
     if node.tag != tag:
         raise DerError(f"an element has the tag {node.tag:#x} instead of {tag:#x}")
@@ -184,7 +184,7 @@ def contents_of(data: bytes, tag: int) -> bytes:
 
 
 def elements_in(data: bytes) -> list[DerElement]:
-    """Return the elements that `data` consists of."""
+    """Return the elements that `data` consists of; raises `DerError`."""
     elements, at = [], 0
     while at < len(data):
         element, at = _read(data, at)

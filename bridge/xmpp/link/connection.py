@@ -193,7 +193,7 @@ class Connection:
             raise ConnectionFailedError(self.ended.result())
 
     async def request(self, type_: str, to: str | None, payload: Element) -> Element:
-        """Send an IQ request and return its result; raises `IqError` if the answer is an error."""
+        """Send an IQ request and return its result; raises `IqError`, `ConnectionFailedError`."""
         return await self._ask(type_, to, payload, asyncio.get_running_loop().create_future())
 
     async def collect(

@@ -116,7 +116,10 @@ class _Login:
     async def by_scram(
         self, mechanism: str, bound: ChannelBinding | None, *, could_bind: bool
     ) -> None:
-        """Log in by SCRAM (RFC 5802); `bound` is the channel binding to use, if any."""
+        """Log in by SCRAM (RFC 5802); `bound` is the channel binding to use, if any.
+
+        Raises `ConnectionFailedError`, or `ScramError` if the server fails to prove itself.
+        """
         client = ScramClient(
             mechanism,
             self._username,
@@ -145,7 +148,7 @@ class _Login:
             raise ScramError("it goes on asking after its proof")
 
     async def by_plain(self) -> None:
-        """Log in by PLAIN (RFC 4616), which tells the server the password."""
+        """Log in by PLAIN (RFC 4616), which tells the server the password; raises as `by_scram`."""
         secret = f"\0{self._username}\0{self._password}"
         answer = await self._ask(_element("auth", secret, mechanism="PLAIN"))
         if answer.tag != SUCCESS:

@@ -579,7 +579,10 @@ class Membership:
             self._attached.send(stanzas.iq_request("get", self.jid, id_, disco.info_query()))
 
     async def recount(self) -> None:
-        """Ask the room how many occupants it has: hidden ones may have come since we came."""
+        """Ask the room how many occupants it has: hidden ones may have come since we came.
+
+        Raises `NotInRoomError` and `ConnectionFailedError`.
+        """
         description, _ = await roomservice.ask(self.connection, self.jid)
         if description.features:
             self._describe(description)

@@ -145,7 +145,7 @@ async def similar_rooms(connection: Connection, room: str, service: str) -> list
 
     The most similar one is the first, and `room` itself is left out. `room` and `service` are
     prepared. The list is empty if the service does not answer within `DISCO_SECONDS`, or lists no
-    similar room.
+    similar room, or the connection ends.
     """
     try:
         rooms = await rooms_of(connection, service)
