@@ -208,8 +208,8 @@ def hinted(element: Element, own: str) -> bool | None:
         return True
     if is_to_resource and from_.lower() in {domain_of(to or "").lower(), lower_bare(to or "")}:
         return False  # the client's own server, or its account
-    if kind == "error" and (tag == "message" or ("/" not in from_ and is_to_resource)):
-        return False  # clients leave `from` out, and have a resource
+    if kind == "error":
+        return False  # clients leave `from` out
     return False if _is_of_room(element) else None
 
 

@@ -169,8 +169,15 @@ MAX_NAMED = 200
 
 _CONDITION = re.compile(
     rf"(?<![\w-])(?:{'|'.join(each for each in sorted(CONDITIONS) if '-' in each)})(?![\w-])"
-    r"|(?:(?<=[Ee]rror: )|(?<=<))(?:conflict|forbidden)\b"
+    r"|(?:(?<=[Ee]rror: )|(?<=<)|(?<=\())(?:conflict|forbidden|gone|reset)\b"
 )
+_SECRET = re.compile(
+    r"(?<=>)[^<>\n]+(?=</(?!text))|(?:pass\w*|pwd|secret|token)[^\w<]{1,3}[^\s<>]+"
+    r"|(?=[A-Za-z+/=_-]*[0-9])[A-Za-z0-9+/=_-]{16,}",
+    re.IGNORECASE,
+)
+"""What may be a secret in a line that is quoted: the text of an element, what follows a word for
+a secret, and what looks like a key."""
 
 
 def named_in(begin: str) -> str:
@@ -178,7 +185,8 @@ def named_in(begin: str) -> str:
 
     Many libraries write the condition into an exception, and the stanza nowhere.
     """
-    condition = _CONDITION.search(begin)
+    begin = _SECRET.sub("…", begin)
+    condition = _CONDITION.search(begin) or re.search("stream:error", begin)
     if condition is None:
         return ""
     at = max(begin.rfind("\n", 0, condition.start()) + 1, condition.end() - MAX_NAMED)

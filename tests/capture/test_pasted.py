@@ -168,6 +168,10 @@ NAMED: dict[str, tuple[list[str], str]] = {
         ["<<< " + COPY.format(f"<message type='error' from='a@b.example'>{error('gone')}")],
         'Nobody is there at "a@b.example"',
     ),
+    "a refused request in an exception, of another client": (
+        [f"IqError: <iq from='a@x.example/y' to='{ACCOUNT}' type='error'>{error('gone')}</iq>"],
+        'was refused by "a@x.example/y" (gone)',
+    ),
     "a logger that prints first tags, of which an error's says enough": (
         [f"10:00:01 c2s5\tdebug\t{way}" for way in FIRST_TAGS],
         f'The room "{ROOM}" refused the client',
@@ -292,6 +296,8 @@ def test_the_answer_of_the_clients_own_account_is_known_without_its_login() -> N
         ("StreamError: conflict\n  at f (a.js:1:2)", 'conflict: "StreamError: conflict"'),
         ("<error type=auth><conflict xmlns='a'/>", "names conflict"),
         (f"{'x' * 500} item-not-found {'y' * 500}", "x item-not-found"),
+        ("Closing session: Replaced by new connection (conflict)", "names conflict"),
+        ("IN: ms'>sent too soon</text></stream:error>", "stream:error: \"IN: ms'>sent too soon"),
         ("see not-authorized-users.txt, a conflict, forbidden", ""),
     ],
 )
@@ -299,6 +305,23 @@ def test_a_log_without_stanzas_is_quoted_where_it_names_a_condition(log: str, wo
     assert words in named_in(log)
     assert bool(words) or named_in(log) == ""
     assert len(named_in(log)) < MAX_NAMED + 50
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "<iq><password>{}</password><conflict/>",
+        "<password>{} <conflict/>",
+        "password={}, not-authorized",
+        "login of bot: Secret '{}' not-authorized",
+        "<auth>{}</auth> not-authorized",
+        "not-authorized AG1pY2{}hhZWwA",
+    ],
+)
+def test_a_line_that_names_a_condition_is_quoted_without_secrets(words: str) -> None:
+    said = named_in(words.format("hunter2"))
+    assert "names" in said
+    assert "hunter2" not in said
 
 
 def test_a_word_for_the_direction_may_stand_on_a_line_of_the_same_logger() -> None:
