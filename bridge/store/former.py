@@ -36,8 +36,8 @@ _EVENTS = (
 _STANZAS = "id, at, observer, direction, connection, xml FROM main.stanzas"
 
 UNMOVED = {
-    "file (id, boot, ahead, stanza_bytes, put_off, day_left, former, former_end, copied)": "SELECT "
-    "id, '', 0.0, stanza_bytes, put_off, day_left, 1, NULL, 0 FROM main.store",
+    "file (id, boot, ahead, stanza_bytes, put_off, day_left, former, former_end)": "SELECT "
+    "id, '', 0.0, stanza_bytes, put_off, day_left, 1, NULL FROM main.store",
     "runs (id, account, nickname, run, target)": "SELECT *, '' FROM main.observers",
     "places (id, jid, domain, target, bytes, evicted)": "SELECT id, jid, domain, '', "
     "bytes, evicted FROM main.rooms",

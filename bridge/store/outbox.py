@@ -44,8 +44,6 @@ class Shipment:
     """How far the database has confirmed the rows."""
     trying: Sent
     """How far the last transaction went; its answer may be lost."""
-    copied: int
-    """Rows up to this id may be in the database under the former name of the file."""
     shipped: list[Shipped]
     stanzas: list[Recorded]
     last: Sent
@@ -109,7 +107,6 @@ class Outbox:
         file = self.file
         with file.snapshot():
             sent, trying = file.marks()
-            (copied,) = file.row("SELECT copied FROM file")
             rows = self._rows("entries", sent.event, BATCH)
             stanzas = self._rows("traffic", sent.stanza, BATCH if self._stanzas else 0)
             rooms = file.all("SELECT jid, domain FROM places WHERE target = ?", (file.target,))
@@ -122,7 +119,6 @@ class Outbox:
         return Shipment(
             sent,
             trying,
-            copied,
             [*map(_shipped, events)],
             file.readable(stanzas, stanzas=True),
             Sent(rows[-1][0] if rows else sent.event, stanzas[-1][0] if stanzas else sent.stanza),
@@ -187,10 +183,7 @@ class Outbox:
 
     def rename(self) -> None:
         """Give the file a new name, since the database knows the former one from elsewhere."""
-        self.file.all(
-            "UPDATE file SET id = lower(hex(randomblob(4))), copied = "
-            "(SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'entries')"
-        )
+        self.file.all("UPDATE file SET id = lower(hex(randomblob(4)))")
         (self.file.name,) = self.file.row("SELECT id FROM file")
 
     def lose(self, count: int, reason: str, at: float) -> None:

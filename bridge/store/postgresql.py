@@ -280,7 +280,7 @@ class PostgresqlDatabase(DatabaseConnection, SqlDatabase):
         first = min((each.seen for each in wanted), default=inf) - SAME_SECONDS
         known = self.all(
             "SELECT id FROM places WHERE jid = ? AND domain = ? AND EXISTS (SELECT 1 FROM "
-            "tenures WHERE place = places.id AND until >= ? AND file <> ?)",
+            "tenures WHERE (place = places.id OR jid = '') AND until >= ? AND file <> ?)",
             (room, domain, first, file),
         )
         if not known:

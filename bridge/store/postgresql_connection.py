@@ -43,13 +43,17 @@ MAX_MESSAGE = 300
 """We show at most so many characters of a server's error."""
 
 MAX_ID = 10**17
-"""No store reaches this id. Rows with a higher one are not a bridge's, and are passed over."""
+"""No store reaches this id. Rows with a higher one are somebody's mischief, and are passed over."""
+
+MAX_STEP = 10**12
+"""A row is passed over, too, if its id is further ahead of the highest one that was given: a single
+row must not use the ids up."""
 
 NEWEST = f"""
-SELECT greatest(CASE WHEN newest <= {MAX_ID} THEN newest ELSE 0 END,
-  (SELECT max(id) FROM entries WHERE id <= {MAX_ID})) AS event,
-  greatest(CASE WHEN newest_stanza <= {MAX_ID} THEN newest_stanza ELSE 0 END,
-  (SELECT max(id) FROM traffic WHERE id <= {MAX_ID})) AS stanza FROM store
+SELECT greatest(event, (SELECT max(id) FROM entries WHERE id <= given.event + {MAX_STEP})) AS event,
+  greatest(stanza, (SELECT max(id) FROM traffic WHERE id <= given.stanza + {MAX_STEP})) AS stanza
+FROM (SELECT CASE WHEN newest <= {MAX_ID} THEN newest ELSE 0 END AS event,
+  CASE WHEN newest_stanza <= {MAX_ID} THEN newest_stanza ELSE 0 END AS stanza FROM store) AS given
 """
 """Finds the highest ids of events and stanzas."""
 

@@ -121,19 +121,20 @@ def known_to(
     batch: Shipment,
 ) -> dict[int, int]:
     """Return the ids in the database of the events that it has already, by their ids here."""
-    compared = [each for each in rows if each.happened.shared or each.number <= batch.copied]
-    first = min((each.happened.seen or 0.0 for each in compared), default=0.0)
-    last = min((each.number for each in compared if each.number > 0), default=1) - 1
-    taken, known = outbox.taken(first, last) if compared else set[int](), dict[int, int]()
-    for room, domain in {(each.happened.room, each.observer.domain) for each in compared}:
+    first = min((each.happened.seen or 0.0 for each in rows), default=0.0)
+    last = min((each.number for each in rows if each.number > 0), default=1) - 1
+    taken, known = outbox.taken(first, last) if rows else set[int](), dict[int, int]()
+    for room, domain in {(each.happened.room, each.observer.domain) for each in rows}:
         place = (room, domain)
-        here = [each for each in compared if (each.happened.room, each.observer.domain) == place]
+        here = [each for each in rows if (each.happened.room, each.observer.domain) == place]
         stays = [tenure for *where, tenure in batch.tenures if (*where,) == place]
         wanted = [_wanted(each, stays) for each in here]
         by = [each.observer for each in here]
         looked = database.alike(room, domain, "", wanted, file=file, observers=by)
         for each, want, alike in zip(here, wanted, looked, strict=True):
-            if (row := same(want, alike, taken)) is not None:
+            # Of what is not shared, only a copy of the file has the same row.
+            theirs = [row for row in alike if each.happened.shared or row.copied]
+            if (row := same(want, theirs, taken)) is not None:
                 taken.add(row.id)
                 known[each.number] = row.id
     return known

@@ -190,7 +190,7 @@ class Box:
         file = self.file
         rows = file.rows[file.sent.event : file.sent.event + FEW]
         return Shipment(
-            file.sent, file.trying, 0,
+            file.sent, file.trying,
             [Shipped(it.observer, it.happened._replace(room=ROOM), it.id) for it in rows], [],
             Sent(rows[-1].id if rows else file.sent.event, 0), 0, len(rows) < FEW,
             [(ROOM, DOMAIN, it) for it in file.known.values()],

@@ -59,10 +59,10 @@ class Machine:
         moment = Moment(time.time() + self._wrong, steady())
         self._writer.write(self.outbox.file, items, moment)
 
-    def hears(self, *marks: int, body: str = "", shared: bool = True) -> None:
+    def hears(self, *marks: int, body: str = "", shared: bool = True, room: str = ROOM) -> None:
         for mark in marks:
             heard = said(mark, body, time.time() + self._wrong)
-            self._write(heard._replace(shared=shared, steady=steady()))
+            self._write(heard._replace(shared=shared, room=room, steady=steady()))
 
     def ships(self, host: str = "here") -> None:
         while ship(self.outbox, self._database, host):
@@ -180,6 +180,7 @@ def test_behind_a_pooler_in_transaction_mode_all_is_the_same(
         "UPDATE {}.entries SET observer = 99 WHERE id < 9",
         "UPDATE {}.entries SET event = '{{', at = 9223372036854775807 WHERE id < 9",
         "UPDATE {0}.entries SET id = 9 * 10 ^ 18 WHERE id = (SELECT max(id) FROM {0}.entries)",
+        "UPDATE {0}.entries SET id = 10 ^ 17 WHERE id = (SELECT max(id) FROM {0}.entries)",
         "UPDATE {}.tenures SET until = 'infinity'",
         "UPDATE {}.tenures SET until_at = 'NaN', since_at = 1e300",
         "UPDATE {}.files SET sent = 9223372036854775807",
@@ -368,20 +369,24 @@ def test_an_event_of_two_machines_is_shown_by_its_lowest_id_whatever_is_asked(
         assert shown == (wanted[::-1] if backward else wanted)
 
 
+@pytest.mark.parametrize("copy_ships_first", [False, True])
 def test_a_copy_of_a_file_gets_a_name_of_its_own_and_doubles_nothing(
-    team: Team, tmp_path: Path
+    copy_ships_first: bool, team: Team, tmp_path: Path
 ) -> None:
     elsewhere = replace(team, file=tmp_path / "elsewhere" / "team.db")
     with Machine(team) as machine:
         machine.hears(1)
         machine.ships()
         machine.hears(2, shared=False)
-        machine.hears(3)
+        machine.hears(3, shared=False, room="")
+        machine.hears(4)
     shutil.copytree(team.file.parent, elsewhere.file.parent, ignore=shutil.ignore_patterns("else*"))
     with Machine(team, "late") as machine, Machine(elsewhere, "other") as copy:
+        if copy_ships_first:
+            copy.ships("another host")
         machine.ships()
         copy.ships("another host")
         assert machine.outbox.file.name != copy.outbox.file.name
-        copy.hears(4)
+        copy.hears(5)
         copy.ships("another host")
-    assert [one["jid"] for one in rows(team, "kind = 'message'")] == [1, 2, 3, 4]
+    assert [one["jid"] for one in rows(team, "kind = 'message'")] == [1, 2, 3, 4, 5]
