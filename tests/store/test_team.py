@@ -15,7 +15,7 @@ import pytest
 
 from bridge.settings.database_url import database_url
 from bridge.store.clock import steady
-from bridge.store.database import Observer, Query
+from bridge.store.database import Observer, Query, TracedXml
 from bridge.store.errors import BusyStoreError, NotOurStoreError, RefusedStoreError
 from bridge.store.opening import Team, open_file
 from bridge.store.outbox import Outbox
@@ -40,13 +40,15 @@ RECORDERS, READERS, EACH = 16, 4, 10
 class Machine:
     """A machine whose bridge writes and ships when it is told to; its clock may be wrong."""
 
-    def __init__(self, team: Team, run: str = "run", wrong: float = 0.0) -> None:
-        self.outbox = Outbox(open_file(team), stanzas=True)
+    def __init__(
+        self, team: Team, run: str = "run", wrong: float = 0.0, *, stanzas: bool = True
+    ) -> None:
+        self.outbox = Outbox(open_file(team), stanzas=stanzas)
         self.outbox.file.ahead += wrong
         self._wrong, self._writer = wrong, Writer()
         self._database = PostgresqlDatabase(team.url)
         entered = Entered(ROOM, time.time() + wrong, steady())
-        self._write(replace(ME, run=run), entered)
+        self.write(replace(ME, run=run), entered)
 
     def __enter__(self) -> Self:
         return self
@@ -55,14 +57,14 @@ class Machine:
         self.outbox.close()
         self._database.close()
 
-    def _write(self, *items: Item) -> None:
+    def write(self, *items: Item) -> None:
         moment = Moment(time.time() + self._wrong, steady())
         self._writer.write(self.outbox.file, items, moment)
 
     def hears(self, *marks: int, body: str = "", shared: bool = True, room: str = ROOM) -> None:
         for mark in marks:
             heard = said(mark, body, time.time() + self._wrong)
-            self._write(heard._replace(shared=shared, room=room, steady=steady()))
+            self.write(heard._replace(shared=shared, room=room, steady=steady()))
 
     def ships(self, host: str = "here") -> None:
         while ship(self.outbox, self._database, host):
@@ -234,6 +236,48 @@ def test_a_stay_that_ended_days_before_it_could_be_shipped_is_in_no_gap(
     find = "SELECT run FROM tenures ORDER BY since"
     assert selected(team, find) == [("first",), ("second",), ("third",), ("last",)]
     assert selected(team.file, find) == [("last",)]
+
+
+@pytest.mark.parametrize("shipped", [True, False])
+def test_stanzas_are_shipped_in_order_and_each_once_if_that_is_wanted(
+    shipped: bool, team: Team
+) -> None:
+    open_store(team).close()
+    with Machine(team, stanzas=shipped) as machine:
+        for number in range(4):
+            machine.write(TracedXml(time.time(), "in", "1", f"<a n='{number}'/>"))
+            machine.hears(number)
+            machine.ships()
+            if number == 1:  # as after a COMMIT whose answer was lost
+                machine.outbox.file.all("UPDATE shipped SET sent = 0, sent_stanza = 0")
+    told = [xml for (xml,) in selected(team, "SELECT xml FROM traffic ORDER BY id")]
+    assert told == ([f"<a n='{number}'/>" for number in range(4)] if shipped else [])
+    assert [one["jid"] for one in rows(team, "kind = 'message'")] == [0, 1, 2, 3]
+
+
+def test_the_file_keeps_for_an_hour_what_the_database_has_and_the_rest_until_it_has_it(
+    team: Team,
+) -> None:
+    open_store(team).close()
+
+    def kept(column: str, table: str) -> list[object]:
+        while machine.outbox.tidy(10 << 20):
+            pass
+        return [it for (it,) in selected(team.file, f"SELECT {column} FROM {table}")]  # noqa: S608
+
+    with Machine(team) as machine:
+        for number in (1, 2):
+            machine.write(TracedXml(time.time(), "in", "1", f"<{number}/>"))
+            machine.hears(number)
+            if number == 1:
+                machine.ships()
+        assert (len(kept("id", "entries")), kept("xml", "traffic")) == (3, ["<1/>", "<2/>"])
+        machine.outbox.file.all("UPDATE entries SET seen = seen - 3700000")
+        machine.outbox.file.all("UPDATE traffic SET at = at - 3700000")
+        assert (len(kept("id", "entries")), kept("xml", "traffic")) == (1, ["<2/>"])
+        machine.ships()
+        assert kept("id", "entries") == kept("xml", "traffic") == []
+    assert [one["jid"] for one in rows(team, "kind = 'message'")] == [1, 2]
 
 
 @pytest.mark.parametrize("column", ["since", "until", "since_at", "until_at", "run", "ended"])
