@@ -22,7 +22,7 @@ from bridge.store.decision import absence
 from bridge.store.errors import AwayStoreError
 from bridge.store.location import lying_aside
 from bridge.store.opening import Place, Team, open_file
-from bridge.store.pairing import Wanted, key_of, same
+from bridge.store.pairing import Wanted, key_of, paired
 from bridge.store.postgresql import PostgresqlDatabase
 from bridge.store.reading import UNKNOWN, Extent, Reading
 from bridge.store.writer import gap
@@ -225,20 +225,15 @@ class Walk:
         domain = self._query.domain
 
         def missing(database: Reading) -> list[Record]:
-            lacking = []
+            lacking = list[Record]()
             for room in {record.room for record in records}:
-                ours, taken = [record for record in records if record.room == room], set[int]()
-                keys = [key_of(encode(record.event)) for record in ours]
+                ours = [record for record in records if record.room == room]
                 wanted = [
-                    Wanted(key, record.at, -inf, ours=True)
-                    for key, record in zip(keys, ours, strict=True)
+                    Wanted(key_of(encode(record.event)), record.at, -inf, ours=True)
+                    for record in ours
                 ]
-                looked = database.alike(room, domain, run, wanted)
-                for record, each, rows in zip(ours, wanted, looked, strict=True):
-                    if (row := same(each, rows, taken)) is None:
-                        lacking.append(record)
-                    else:
-                        taken.add(row.id)
+                rows = paired(wanted, database.alike(room, domain, run, wanted), set())
+                lacking += [it for it, row in zip(ours, rows, strict=True) if row is None]
             return sorted(lacking, key=lambda record: record.number)
 
         return await self._reader.ask(missing)

@@ -1,7 +1,7 @@
 """Finds out which events of different bridges are the same event. Pure."""
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -98,3 +98,17 @@ def same(wanted: Wanted, rows: Sequence[Alike], taken: Collection[int]) -> Alike
         and start <= row.seen <= wanted.seen + SAME_SECONDS
     ]
     return min(near)[1] if near else None
+
+
+def paired(
+    wanted: Iterable[Wanted], looked: Iterable[Sequence[Alike]], taken: set[int]
+) -> list[Alike | None]:
+    """Return the row that each wanted event is, or None; the ids of the rows are added to `taken`.
+
+    `looked` has for each wanted event the rows that it may be: see `same`.
+    """
+    rows = list[Alike | None]()
+    for each, alike in zip(wanted, looked, strict=True):
+        rows.append(row := same(each, alike, taken))
+        taken |= set() if row is None else {row.id}
+    return rows

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from math import inf
 
 from bridge.store.database import Query, Recorded, Span, Tenure
-from bridge.store.pairing import Alike, Wanted, key_of, same
+from bridge.store.pairing import Alike, Wanted, key_of, paired
 from bridge.store.postgresql import PostgresqlDatabase
 from bridge.store.shipping import SHIFT_SECONDS
 from bridge.store.sql import SqlDatabase
@@ -200,7 +200,7 @@ class Reading:
         (alike,) = self._file.alike(row.room, query.domain, "", [wanted])
         unsent, _ = self._marks(query.stanzas)
         alike = [it for it in alike if unsent < it.id <= before.row]
-        return self._take(extent, same(wanted, alike, extent.taken))
+        return paired([wanted], [alike], extent.taken) != [None]
 
     def _comes(self, extent: Extent, query: Query, row: Recorded) -> bool:
         """Whether a row of the file is an event that the database has from another machine."""
@@ -213,9 +213,4 @@ class Reading:
         (alike,) = self._database.alike(
             row.room, query.domain, "", [wanted], name=extent.file, until=extent.base
         )
-        return self._take(extent, same(wanted, alike, extent.taken))
-
-    def _take(self, extent: Extent, row: Alike | None) -> bool:
-        if row is not None:
-            extent.taken.add(row.id)
-        return row is not None
+        return paired([wanted], [alike], extent.taken) != [None]

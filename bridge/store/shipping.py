@@ -17,7 +17,7 @@ from bridge.store.errors import (
 )
 from bridge.store.opening import Team, open_file
 from bridge.store.outbox import DAMAGED, Outbox, Shipment
-from bridge.store.pairing import SKEW_SECONDS, Wanted, key_of, same
+from bridge.store.pairing import SKEW_SECONDS, Wanted, key_of, paired
 from bridge.store.postgresql import PostgresqlDatabase
 from bridge.store.recorder import clocks
 from bridge.store.retention import EXPIRE_SECONDS, Retention
@@ -131,12 +131,13 @@ def known_to(
         wanted = [_wanted(each, stays) for each in here]
         by = [each.observer for each in here]
         looked = database.alike(room, domain, "", wanted, file=file, observers=by)
-        for each, want, alike in zip(here, wanted, looked, strict=True):
-            # Of what is not shared, only a copy of the file has the same row.
-            theirs = [row for row in alike if each.happened.shared or row.copied]
-            if (row := same(want, theirs, taken)) is not None:
-                taken.add(row.id)
-                known[each.number] = row.id
+        # Of what is not shared, only a copy of the file has the same row.
+        theirs = [
+            [row for row in alike if each.happened.shared or row.copied]
+            for each, alike in zip(here, looked, strict=True)
+        ]
+        rows_there = zip(here, paired(wanted, theirs, taken), strict=True)
+        known |= {each.number: row.id for each, row in rows_there if row is not None}
     return known
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeAlias
 
 from bridge.store.database import Happened, Observer, Tenure, TracedXml, weight
 from bridge.store.decision import writes_earlier
-from bridge.store.pairing import SAME_SECONDS, Wanted, key_of, same
+from bridge.store.pairing import SAME_SECONDS, Wanted, key_of, paired
 from bridge.store.sqlite import SqliteDatabase
 from bridge.text import iso, seconds_of
 
@@ -274,15 +274,13 @@ class Writer:
         wanted: list[Wanted],
     ) -> list[Observed]:
         """Return the events that the store lacks, and note the rows of the others as taken."""
-        looked, lacking = self._file.alike(name, me.domain, me.run, wanted), list[Observed]()
-        for event, each, rows in zip(events, wanted, looked, strict=True):
-            if (row := same(each, rows, room.taken)) is None:
-                lacking.append(event)
-            else:
-                room.taken[row.id] = self._by_file(self._moment.now) + 2 * SAME_SECONDS
+        looked = self._file.alike(name, me.domain, me.run, wanted)
+        rows = paired(wanted, looked, {*room.taken})
+        until = self._by_file(self._moment.now) + 2 * SAME_SECONDS
+        room.taken |= {row.id: until for row in rows if row is not None}
         while len(room.taken) > MAX_TAKEN:
             del room.taken[next(iter(room.taken))]
-        return lacking
+        return [event for event, row in zip(events, rows, strict=True) if row is None]
 
     def _write_earlier(self, me: Observer, name: str, room: _Room) -> None:
         """Write what the room sent us about the time before we came, unless it is recorded."""
