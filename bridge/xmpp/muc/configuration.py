@@ -29,6 +29,9 @@ NOT_OPTIONS = frozenset({"occupants", "subject", "subjectmod"})
 """Fields that a room lists among its options, although owners cannot set them (XEP-0045, section
 15.5)."""
 
+NOT_SET = "not set"
+"""The value of an option that the room leaves out, or leaves empty."""
+
 _NAMED_OTHERWISE = frozenset({"logs", "roomname", "roomdesc", "description", "lang"})
 """Fields of the form to which `room_configuration` gives other names."""
 
@@ -68,8 +71,9 @@ class Options:
         former, self._options = self._options, options_of(description)
         if former and self._codes:
             names = [name for name in self._options | former if name not in NOT_OPTIONS]
-            pairs = ((name, self._options.get(name), former.get(name)) for name in names)
-            self.conclude(tuple(_changed(*pair) for pair in pairs if pair[1] != pair[2]))
+            values = ((it, self._options.get(it, NOT_SET), former.get(it, NOT_SET)) for it in names)
+            changed = (f"{name}: {now}, before {then}" for name, now, then in values if now != then)
+            self.conclude(tuple(changed))
 
     def conclude(self, changed: tuple[str, ...] = ()) -> None:
         """Publish what has changed, if a notice waits to be published."""
@@ -101,9 +105,5 @@ def options_of(description: Description) -> dict[str, str]:
 
 def _shown(value: object) -> str:
     if value is None or value == "":
-        return "not set"
+        return NOT_SET
     return quoted(value, MAX_CHARACTERS) if isinstance(value, str) else str(value).lower()
-
-
-def _changed(name: str, value: str | None, former: str | None) -> str:
-    return f"{name}: {value or 'not set'}, before {former or 'not set'}"

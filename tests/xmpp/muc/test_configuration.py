@@ -80,6 +80,13 @@ async def test_the_options_of_a_form_are_told_but_nobodys_subject_nor_the_occupa
     assert asked.published == [(CHANGED, ())]
 
 
+async def test_an_empty_option_that_the_room_then_leaves_out_has_not_changed() -> None:
+    asked = Asked(room(["muc_open"], contactjid=""))
+    asked.options.change(CHANGED)
+    asked.options.answer(room(["muc_membersonly"]))
+    assert asked.published == [(CHANGED, ("membersOnly: true, before false",))]
+
+
 def test_the_options_are_bounded() -> None:
     many = {f"{number}{'x' * 999}": "y" * 999 for number in range(999)}
     options = options_of(room([], "t" * 999, **many))
