@@ -162,21 +162,17 @@ class _Examination:
             for name, finding in conclusion.findings.items()
             if self._full or name == conclusion.finding or finding.ok is False or finding.remark
         ]
-        step = conclusion.step
+        step, room = conclusion.step, self._link.among_several(membership.name)
         return self._result(
             conclusion.outcome,
             conclusion.verdict + note,
             entries,
             known.past.since or known.now,
             [*map(dict, known.answers)] or _of_others(known),
-            step=step and call(step.tool, step.arguments, self._of(membership)),
+            step=step and call(step.tool, step.arguments, room),
             log=log,
             nickname=known.nickname,
         )
-
-    def _of(self, membership: Membership) -> str:
-        """Return the name of a room if it has to be named; empty if there is only one."""
-        return membership.name if len(self._link.participant.memberships) > 1 else ""
 
     async def _partners(self, membership: Membership, known: evidence.Evidence) -> asking.Declared:
         """Return what the occupants who may be in a loop with this one declare themselves to be."""

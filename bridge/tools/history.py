@@ -139,8 +139,8 @@ class Search:
 
     def stamp(self, cursor: str, at: str, room: str) -> Entry:
         """Return the first fields of an entry; if there are several rooms, it names its room."""
-        several = len(self.link.participant.memberships) > 1
-        return {"cursor": cursor, "at": at, **({"room": room} if room and several else {})}
+        named = self.link.among_several(room)
+        return {"cursor": cursor, "at": at, **({"room": named} if named else {})}
 
 
 async def read_memory(search: Search) -> dict[str, object]:

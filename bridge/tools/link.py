@@ -114,13 +114,15 @@ class RoomLink:
         except NotInRoomError as error:
             raise not_in_room(room.name, room.status()) from error
 
+    def among_several(self, room: str) -> str:
+        """Return the name of a room, for a result or a call; empty if there is only one room."""
+        return room if len(self.participant.memberships) > 1 else ""
+
     def room_warnings(self) -> list[str]:
         """Return the warnings about the rooms; if there are several, each names its room."""
-        memberships = self.participant.memberships
-        several = len(memberships) > 1
         return [
-            f"{membership.name}: {warning}" if several else warning
-            for membership in memberships
+            f"{room}: {warning}" if (room := self.among_several(membership.name)) else warning
+            for membership in self.participant.memberships
             for warning in membership.status().warnings
         ]
 

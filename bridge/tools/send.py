@@ -164,9 +164,8 @@ async def xmpp_send(
     lists = {"answers": answers} if await_seconds else {}
     further: Entry = {}
     if await_seconds and not any(entry["how"] == "public" for entry in answers):
-        several = len(link.participant.memberships) > 1
         asked = {"nickname": from_} if from_ else {}
-        step = call("xmppDiagnose", asked, membership.name if several else "")
+        step = call("xmppDiagnose", asked, link.among_several(membership.name))
         hint = f"No answer within {await_seconds:g} s. Call xmppDiagnose with the nickname of who "
         hint += "should have answered, or xmppWait with this cursor to wait on."
         further = {**nonempty({"hint": "" if answers else hint}), "nextStep": step}
