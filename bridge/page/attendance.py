@@ -72,7 +72,8 @@ class Attendance:
     def lanes(self, begin: int, words: Pseudonyms) -> Iterator[tuple[str, Lane]]:
         """Yield the nicknames and lanes of all who were there after `begin`, ourselves first."""
         spans: dict[str, list[Presence]] = {}
-        for name, presence in sorted([*self._gone, *self._here.items()], key=_begin):
+        spells = [*self._gone, *self._here.items()]
+        for name, presence in sorted(spells, key=lambda spell: spell[1].from_):
             if presence.to is None or presence.to >= begin:
                 role, affiliation = presence.role, presence.affiliation
                 renamed = words.event({"kind": "role", "role": role, "affiliation": affiliation})
@@ -130,10 +131,6 @@ class Attendance:
     def _go(self, at: int, name: str, why: str) -> None:
         if presence := self._here.pop(name, None):
             self._gone.append((name, replace(presence, to=at, left=why)))
-
-
-def _begin(span: tuple[str, Presence]) -> int:
-    return span[1].from_
 
 
 def _why(exact: Mapping[str, Any]) -> str:

@@ -283,7 +283,8 @@ class Chronicle:
         findings = list[Finding]()
         gaps = [(gap.from_ / 1_000, gap.to / 1_000) for gap in course.gaps]
         begin = course.unlisted[0].at if len(course.unlisted) == MAX_UNLISTED else 0
-        everything = sorted([*enumerate(notes), *((None, it) for it in course.unlisted)], key=_at)
+        everything = [*enumerate(notes), *((None, it) for it in course.unlisted)]
+        everything.sort(key=lambda placed: placed[1].at)
         for room, attendance in course.attendances.items():
             records, places = list[Record](), list[int | None]()
             for place, noted in everything:
@@ -385,10 +386,6 @@ class Chronicle:
         if place is None or not place.file:
             return ""
         return f"{one_line(self.words.file(place.file))}:{place.line}"
-
-
-def _at(placed: tuple[int | None, Noted]) -> int:
-    return placed[1].at
 
 
 def _between(asked: Record, answer: Record) -> int:

@@ -104,7 +104,8 @@ def senders(evidence: Evidence) -> Finding:
         if like := of_last or prompt:
             return _compared(evidence, like[-1], left[-1], left)
         names = list_of([*dict.fromkeys(group.sender for group in groups)][:MAX_ALIKE])
-        detail = f"{_left(evidence, left)}; it was not seen to answer {names} or others."
+        detail = f"{who} left {_question(left[-1])} without an answer{_times(left)}; "
+        detail += f"it was not seen to answer {names} or others."
         return Finding(None, detail, symptom=True)
     if misshapen := _misshapen(evidence, answered):
         return misshapen
@@ -249,10 +250,6 @@ def _compared(evidence: Evidence, ask: Ask, last: Record, left: Sequence[Record]
         "word, or let it know the sender.",
         symptom=not is_cause,
     )
-
-
-def _left(evidence: Evidence, left: Sequence[Record]) -> str:
-    return f"{evidence.who} left {_question(left[-1])} without an answer{_times(left)}"
 
 
 def _times(left: Sequence[Record]) -> str:

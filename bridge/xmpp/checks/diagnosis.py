@@ -20,12 +20,12 @@ from bridge.xmpp.checks.evidence import (
     absent,
     body_of,
     is_disguised,
+    is_live,
     is_public,
     list_of,
     sender_of,
     words_of,
 )
-from bridge.xmpp.model import events
 from bridge.xmpp.model.journal import Record
 
 PING_SECONDS = 5.0
@@ -373,8 +373,7 @@ def _said(evidence: Evidence) -> Finding:
         detail = f"{who} has said nothing while the bridge watched{evidence.since}."
         return Finding(None, detail)
     words = words_of(body) if (body := body_of(spoke)) else "something without a body"
-    live = getattr(spoke.event, "source", None) is events.Source.LIVE
-    when = f"at {iso(spoke.at)}" if live else "before the bridge came"
+    when = f"at {iso(spoke.at)}" if is_live(spoke) else "before the bridge came"
     return Finding(True, f"{who} last said {words} {when}.")
 
 

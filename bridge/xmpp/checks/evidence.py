@@ -179,9 +179,8 @@ class Past:
                 self._note(id_, record)
             case events.OccupantError() if theirs and self.sent is None:
                 self.replies.append(record)
-            case events.MessageReceived(own=own, source=source) as message:
-                live = source is events.Source.LIVE
-                if live and is_public(record):
+            case events.MessageReceived(own=own) as message:
+                if (live := is_live(record)) and is_public(record):
                     (self.spoken if theirs and not own else self.others).append(record)
                 if own:
                     self._note(message.reflects or message.id or "", record)
@@ -342,6 +341,11 @@ def occupant_of(status: RoomStatus, nickname: str) -> Occupant | None:
 def is_public(record: Record) -> bool:
     """Whether the record is a message to all in the room."""
     return getattr(record.event, "type", None) == "groupchat"
+
+
+def is_live(record: Record) -> bool:
+    """Whether a message was said while we were in the room."""
+    return getattr(record.event, "source", None) is events.Source.LIVE
 
 
 def is_signal(payload: object) -> bool:

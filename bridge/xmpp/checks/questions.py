@@ -21,9 +21,8 @@ from bridge.wire.speech import (
     is_command,
     is_put_to,
 )
-from bridge.xmpp.checks.evidence import Evidence, body_of, is_disguised, is_own, sender_of
+from bridge.xmpp.checks.evidence import Evidence, body_of, is_disguised, is_live, is_own, sender_of
 from bridge.xmpp.checks.exchanges import form_of, is_encrypted, is_message, plain, speaks
-from bridge.xmpp.model.events import Source
 from bridge.xmpp.model.journal import Record
 
 TIMES = 2
@@ -75,7 +74,7 @@ class LeftOut(NamedTuple):
 
 def questions(acts: Iterable[Record]) -> list[Ask]:
     """Return what was asked in one room; `acts` are the room's events, the oldest first."""
-    said = [act for act in acts if speaks(act) and _is_live(act)]
+    said = [act for act in acts if speaks(act) and is_live(act)]
     texts = [*map(plain, said)]
     asking = {sender_of(act) for act, text in zip(said, texts, strict=True) if is_command(text)}
     total, prompt, by_name = Counter(map(_words, texts)), Counter[tuple[str, str]](), Counter[str]()
@@ -224,7 +223,3 @@ def ids_of(record: Record) -> set[str]:
     """Return the ids by which another message can name this one."""
     ids = (getattr(record.event, name, None) for name in ("id", "stanza_id"))
     return {id_ for id_ in ids if id_}
-
-
-def _is_live(act: Record) -> bool:
-    return getattr(act.event, "source", None) is Source.LIVE
