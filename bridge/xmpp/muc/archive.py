@@ -15,7 +15,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from datetime import MAXYEAR, UTC, datetime, timedelta
 from itertools import chain
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import NamedTuple, TypeAlias
 from xml.etree.ElementTree import Element, SubElement
 
 from bridge.text import memory_of, stamp_of
@@ -60,7 +60,6 @@ could go on for ever."""
 NO_ARCHIVE = frozenset({"service-unavailable", "feature-not-implemented"})
 """A room without an archive answers with one of these conditions."""
 
-Answer = TypeVar("Answer")
 Keep: TypeAlias = Callable[["ArchiveResult"], Awaitable[bool | None]]
 """Takes a result; returns False if there is no space for it, and None if it is not wanted."""
 
@@ -213,11 +212,11 @@ class RoomArchive:
         archived, and ejabberd's rooms send their short history. Also raises as `page` does.
         """
         try:
-            asking = self.connection.request("get", self.room, disco.info_query())
-            described = disco.description_in(await _in_time(asking))
+            async with asyncio.timeout(REQUEST_SECONDS):
+                answer = await self.connection.request("get", self.room, disco.info_query())
         except IqError as refused:
             raise _refusal(refused) from refused
-        if MAM not in described.features:
+        if MAM not in disco.description_in(answer).features:
             raise ArchiveError("archive-missing")
 
     async def page(self, query: ArchiveQuery) -> ArchivePage:
@@ -240,9 +239,9 @@ class RoomArchive:
             # The first result always fits, since the stream limits the size of an element.
             return came == 1 or (came <= MAX_RESULTS and size <= MAX_PAGE_WEIGHT)
 
-        collecting = self.connection.collect(id_, self.room, query.payload(id_), take)
         try:
-            answer = await _in_time(collecting)
+            async with asyncio.timeout(REQUEST_SECONDS):
+                answer = await self.connection.collect(id_, self.room, query.payload(id_), take)
         except IqError as refused:
             raise _refusal(refused, positioned=query.position is not None) from refused
         except TooManyResultsError as error:
@@ -329,11 +328,6 @@ class RoomArchive:
                 raise ArchiveError("archive-silent") from error
             return SearchEnd(position, more=True)
         return SearchEnd(position, more=False)
-
-
-async def _in_time(answer: Awaitable[Answer]) -> Answer:
-    async with asyncio.timeout(REQUEST_SECONDS):
-        return await answer
 
 
 def _refusal(refused: IqError, *, positioned: bool = False) -> ArchiveError:
