@@ -127,7 +127,7 @@ def elements_of(text: str) -> tuple[list[Element], str]:
 
 def _is_read(read: tuple[list[Element], str]) -> bool:
     elements, rest = read
-    return "<" not in rest and all(each.tag != HOLE for each in elements)
+    return "<" not in rest and HOLE not in [each.tag for each in elements]
 
 
 def _elements_in(text: str) -> tuple[list[Element], str]:
@@ -240,10 +240,9 @@ def _hole_because(piece: str) -> Element:
 
 def _takes_too_much(text: str) -> bool:
     """Whether a text is too deep, or takes memory as elements: by long namespaces or many names."""
-    ends = text.count("</")
-    if len(text) > MAX_NAMES and text.count("<") - ends + text.count("=") > MAX_NAMES:
+    if len(text) > MAX_NAMES and text.count("<") - text.count("</") + text.count("=") > MAX_NAMES:
         return True
-    if ends > MAX_DEPTH and any(depth > MAX_DEPTH for depth, _ in depths(text)):
+    if text.count("/") > MAX_DEPTH and any(depth > MAX_DEPTH for depth, _ in depths(text)):
         return True
     return _LONG_NAMESPACE.search(text) is not None
 

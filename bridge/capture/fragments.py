@@ -221,6 +221,22 @@ class Fragments:
         """Whether the latest entry may go on in the next line."""
         return self._open is not None
 
+    def goes_on(self, text: str) -> bool:
+        """Add a line of the open entry, if that is quickly seen; return whether it was added.
+
+        It is an indented tag, and not the last tag of the entry. Most lines of an entry are.
+        """
+        before, tag = self._rest.text, text.lstrip()
+        if not self._last_tag or self._last_tag in tag or self._entries or self._binary:
+            return False
+        if not text[:1].isspace() or tag[:1] != "<" or "<" in tag[1:]:
+            return False
+        is_in_tag = before.rfind("<") > before.rfind(">")
+        if is_in_tag or len(before) + len(text) >= MAX_ENTRY_CHARACTERS:
+            return False
+        self._rest.text = f"{before}\n{text}"
+        return True
+
     def cut_off(self) -> list[Fragment]:
         """Return what is left of the open entry, since something else begins."""
         fragments = list[Fragment]()
@@ -335,7 +351,7 @@ class Fragments:
         is_begun = root is not None and last_tag not in xml and "/>" not in xml
         elements, rest = ([], xml) if is_begun else elements_of(xml)
         if _is_whole(elements, rest):
-            if any(len(each) for each in elements):
+            if any(map(len, elements)):
                 self._whole.add(entry.shape, None)
             entry = _with_tail(entry, rest if behind is None else behind)
             return self._fragments(entry, elements, xml[: len(xml) - len(rest)])
@@ -376,13 +392,13 @@ class Fragments:
         if rest.is_too_long or not may_end:
             return self._give_up() if rest.is_too_long else []
         elements, left = elements_of(rest.text)
-        is_bad = any(each.tag == HOLE for each in elements)
+        is_bad = HOLE in [each.tag for each in elements]
         if is_bad and self._entries:
             return self._give_up()
         if not _is_whole(elements, left) and not is_bad:
             return []
         entry, self._open = _with_tail(self._opened(), left), None
-        self._looked -= sum(len(each.text) for each in self._entries)
+        self._looked -= sum([len(each.text) for each in self._entries])
         self._entries = []
         self._whole.add(entry.shape, None)
         return self._fragments(entry, elements, rest.text)

@@ -59,8 +59,8 @@ MAX_TOKENS = 1_000
 """We remember the tokens of at most so many sessions."""
 
 _MARKS = {row.mark for row in ROWS}
-_PRINTABLE = ("&lt;", "&#", "CDATA", *_MARKS)
-"""What a stanza has in which a stranger's text looks like XMPP."""
+_PRINTABLE = ("CDATA", *_MARKS)
+"""What a stanza has in which a stranger's text looks like XMPP, if the text is not escaped."""
 _TELLING = ("<", *_MARKS)
 """What stands in a text that looks like XMPP."""
 _COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
@@ -143,6 +143,8 @@ class LogReader:
         if len(self.begin) < MAX_BEGIN:
             self.begin += f"{line[:MAX_BEGIN]}\n"
         was_open = self._fragments.is_open
+        if was_open and not self._object and self._fragments.goes_on(line):
+            return ()
         # Within a stanza, a line of JSON is part of a message.
         may_be_object = line[:1] in _OBJECT and line.lstrip(_AROUND_OBJECT)[:1] == "{"
         may_be_object = may_be_object and (not was_open or self._is_of_objects)
@@ -237,10 +239,13 @@ class LogReader:
 
     def _listen(self, fragment: Fragment) -> None:
         """Remember what a stanza says that a program may print as if it were XMPP."""
+        if fragment.is_row:
+            return
         text = fragment.text
-        for element in fragment.elements if not fragment.is_row else ():
+        for element in fragment.elements:
             self._failures.hear("\n".join(element.itertext()))
-        if fragment.is_row or not any(map(text.__contains__, _PRINTABLE)):
+        is_escaped = "&" in text and ("&lt;" in text or "&#" in text)
+        if not is_escaped and not any(map(text.__contains__, _PRINTABLE)):
             return
         for said in _texts_of(fragment):
             if any(map(said.__contains__, _TELLING)):

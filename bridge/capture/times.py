@@ -36,17 +36,17 @@ def time_in(prefix: str) -> tuple[float | None, str]:
     match = _TIME.search(prefix)
     if match is None:
         return None, ""
-    fraction = match["fraction"] or match["parts"] or match["millis"]
-    whole = match[0].strip(" ,")
-    text = match[0]
-    if match["fraction"]:
-        begin, end = (place - match.start() for place in match.span("fraction"))
-        text = text[: begin - len(".")] + text[end:]
+    fraction, text = match["fraction"], match[0]
+    if fraction:
+        begin, end = match.span("fraction")
+        text = prefix[match.start() : begin - len(".")] + prefix[end : match.end()]
+    else:
+        fraction = match["parts"] or match["millis"]
     try:
         seconds = int(match["epoch"]) if match["epoch"] else _second(text)
     except ValueError:  # such as the 31st of February
         return None, ""
-    return seconds + (float(f"0.{fraction}") if fraction else 0), whole
+    return seconds + (float(f"0.{fraction}") if fraction else 0), match[0].strip(" ,")
 
 
 @lru_cache(maxsize=16)
