@@ -229,7 +229,7 @@ class Fragments:
         before, tag = self._rest.text, text.lstrip()
         if not self._last_tag or self._last_tag in tag or self._entries or self._binary:
             return False
-        if not text[:1].isspace() or tag[:1] != "<" or "<" in tag[1:]:
+        if not text[:1].isspace() or tag[:1] != "<" or "<" in tag[1:] or '""' in tag:
             return False
         is_in_tag = before.rfind("<") > before.rfind(">")
         if is_in_tag or len(before) + len(text) >= MAX_ENTRY_CHARACTERS:
@@ -373,8 +373,10 @@ class Fragments:
         if self._binary:
             return self._go_on_with_binary(line, text)
         head, _, tag = text.partition("<")
-        start = _start_in(text) if "<" in tag or head.strip() else None
-        if start is None and tag and shape_of(head)[0].strip() == self._opened().shape.strip():
+        words = head.strip()
+        start = _start_in(text) if "<" in tag or words else None
+        may_repeat = start is None and words and tag
+        if may_repeat and shape_of(head)[0].strip() == self._opened().shape.strip():
             text = text.removeprefix(head)  # the logger repeats its own text in each line
         looks = start is not None and text[:start].strip() != ""
         is_in_tag = rest.text.rfind("<") > rest.text.rfind(">")

@@ -76,7 +76,10 @@ class LoginState:
         element = stanza.element
         if element.tag in STANZA_TAGS and self.counted:
             self.counted[stanza.sent] += 1
-        for rule in (overcounted, unmanaged, *_RULES.get((element.tag, stanza.sent), ())):
+        rules = _RULES.get((element.tag, stanza.sent), ())
+        if element.tag in {names.ACK, names.ACK_REQUEST} or self.excess or self.misuse:
+            rules = overcounted, unmanaged, *rules
+        for rule in rules:
             yield from rule(self, client, stanza)
         space, name = split(element.tag)
         match space:

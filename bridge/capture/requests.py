@@ -107,8 +107,7 @@ class Requests:
 
     def acknowledge(self, client: Entity, key: Question = ACKNOWLEDGEMENT) -> None:
         """Note that an acknowledgement has come, or that the client gave one."""
-        late = self.waiting.overdue.pop(key, None)
-        if self.waiting.open.pop(key, None) is None and late is None:
+        if self.waiting.answer(key) == (None, None):
             self._early.add(key, client.count)
 
     def lose(self) -> None:
@@ -125,8 +124,8 @@ class Requests:
                 self._wait((kind, id_, other), client, stanza, payloads[0])
             return
         key = "asks" if stanza.sent else "asked", id_, other
-        awaited = self.waiting.open.pop(key, None)
-        if late := self.waiting.overdue.pop(key, None):
+        awaited, late = self.waiting.answer(key)
+        if late:
             if id_:
                 yield Disproof(key_of_finding(key[0], late.what, ""))
         elif awaited is None and id_:

@@ -203,9 +203,7 @@ class Rooms:
 
     def _answer(self, stanza: Stanza, key: str) -> Iterator[Disproof]:
         """Note that a room answers, however late."""
-        question = "join", "", key
-        self.waiting.open.pop(question, None)
-        if self.waiting.overdue.pop(question, None):
+        if self.waiting.answer(("join", "", key))[1]:
             jid = names.lower_bare(_from(stanza.element))
             yield Disproof(key_of_finding("unanswered-join", "", jid))
 
@@ -386,8 +384,7 @@ def outside(rooms: Rooms, client: Entity, stanza: Stanza) -> Iterator[Finding]:
 
 def too_early(room: Room, early: Stanza, stanza: Stanza) -> Iterator[Finding]:
     """Find that a room did not take what the client said before its own presence came back."""
-    element = stanza.element
-    id_ = early.element.get("id")
+    element, id_ = stanza.element, early.element.get("id")
     is_it = not id_ or element.get("id", id_) == id_
     if element.get("type") == "error" and is_it and "/" not in _from(element):
         yield cause("too-early", early.place, about=room.jid, room=quoted(room.jid))

@@ -30,9 +30,9 @@ def begins(stanza: Stanza, stream: Stream) -> bool:
 def claim(stanza: Stanza, stream: Stream, streams: list[Examined]) -> None:
     """Give a stream the room that the stanza is about, if another stream seemed to ask for it."""
     element = stanza.element
-    jid, _, nickname = element.get("from", "").partition("/")
     if stanza.sent or element.tag != "presence" or len(streams) == 1:
         return
+    jid, _, nickname = element.get("from", "").partition("/")
     if not (element.get("type") == "error" or 110 in codes_of(element)):
         return
     own = stream.rooms.at(jid)

@@ -75,16 +75,15 @@ def outline(stanza: Stanza) -> Stanza:
     of a message's body, and the reason for a hole.
     """
     element = stanza.element
-    kept = Element(element.tag)
-    for name in ("type", "id", "to" if stanza.sent else "from"):
-        if value := element.get(name):
-            kept.set(name, value[:MAX_TEXT])
+    names = ("type", "id", "to" if stanza.sent else "from")
+    attributes = {name: value[:MAX_TEXT] for name in names if (value := element.get(name))}
+    kept = Element(element.tag, attributes)
     if element.tag == "message" and (body := element.findtext("body")):
         SubElement(kept, "body").text = body[:MAX_TEXT]
     elif element.tag == HOLE:
         kept.text = element.text
         kept.set(AROUND, element.get(AROUND, ""))
-    return stanza._replace(element=kept)
+    return Stanza(stanza.sent, kept, *stanza[2:])
 
 
 def spaces_of(message: Element) -> set[str]:

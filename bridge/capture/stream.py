@@ -112,6 +112,8 @@ class Stream:
         del self.requests, self.talk
 
     def _late(self, stanza: Stanza, count: int) -> Iterator[Finding]:
+        if not any(each.waiting.open for each in (self.rooms, self.requests, self.talk)):
+            return
         yield from self.rooms.late(self.client, stanza, count)
         yield from self.requests.late(self.client, stanza, count)
         for finding in self.talk.late(self.client, stanza, count):

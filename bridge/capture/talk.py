@@ -165,14 +165,17 @@ class Talk:
                 self._take_presence(element)
             return
         other = element.get("to" if stanza.sent else "from", "")[:MAX_TEXT]
+        (jid, _, nickname), body = other.partition("/"), element.findtext("body") or ""
+        room = jid.lower()
         message = Heard(
-            names.lower_bare(other),
-            other.partition("/")[2],
-            (element.findtext("body") or "")[:MAX_TEXT],
+            room,
+            nickname,
+            body[:MAX_TEXT],
             element.get("type") == "groupchat",
             stanza.seconds,
             client.count,
             stanza.place,
+            Claim.NONE if stanza.sent else self.claim_of(rooms, body, room),
         )
         if stanza.sent:
             yield from misplaced(self, rooms, message, element)
@@ -283,10 +286,8 @@ class Talk:
         )
 
     def _take_received(self, rooms: Rooms, message: Heard, stanza: Stanza) -> None:
-        element, body = stanza.element, stanza.element.findtext("body") or ""
-        nickname = message.nickname
+        element, nickname = stanza.element, message.nickname
         is_own = not nickname or rooms.is_own(message.room, nickname)
-        message = message._replace(claim=self.claim_of(rooms, body, message.room))
         if rooms.is_history(element, message.room):
             if not is_own and message.claim is not Claim.NONE:
                 self.history = [*self.history, message][-MAX_HISTORY:]
@@ -298,16 +299,18 @@ class Talk:
         self.self_answers = 0
         self._take_turn(message)
         if self.heard is not None:
-            self.answered.pop(key_of(self.heard.body), None)
+            if self.answered:
+                self.answered.pop(key_of(self.heard.body), None)
             self.is_crowded = is_prompt(self.heard, message)
         self.heard, self.failed = message, None
-        if message.claim is not Claim.NONE:
-            self.asked += 1
-            self.asked_at = self.asked_at or message.place
+        if message.claim is Claim.NONE:
+            return
+        self.asked += 1
+        self.asked_at = self.asked_at or message.place
         kind = _SILENCE.get(message.claim)
         if kind and element.find(names.REPLACE) is None:
             key = kind, str(message.number), message.room
-            self.waiting.add(key, stanza, message.number, body)
+            self.waiting.add(key, stanza, message.number, message.body)
 
     def _take_presence(self, presence: Element) -> None:
         """Remember the account of an occupant, if the room shows it (XEP-0045, 7.2.3).
@@ -461,12 +464,10 @@ def unreadable(talk: Talk, rooms: Rooms, message: Heard, element: Element) -> It
     write to each other.
     """
     room, nickname = message.room, message.nickname
+    if talk.encrypts or (message.is_public and nickname != talk.answering):
+        return
     encryptions = spaces_of(element) & ENCRYPTIONS.keys()
-    if talk.encrypts or not encryptions:
-        return
-    if rooms.is_history(element, room) or rooms.is_own(room, nickname):
-        return
-    if not message.is_public or nickname == talk.answering:
+    if encryptions and not (rooms.is_history(element, room) or rooms.is_own(room, nickname)):
         from_ = element.get("from", "")[:MAX_TEXT]
         words = {"other": quoted(from_), "with_": ENCRYPTIONS[min(encryptions)]}
         yield cause("unreadable", message.place, about=message.room, **words)

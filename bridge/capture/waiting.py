@@ -55,6 +55,12 @@ class AwaitedStanzas:
         if len(self.open) < MAX_WAITING or key in self.open:
             self.open.add(key, Awaited(outline(stanza), number, what[:MAX_TEXT]))
 
+    def answer(self, key: Question) -> tuple[Awaited | None, Awaited | None]:
+        """Take out what was answered; return it if it came in time, and if it is late."""
+        if not (self.open or self.overdue):  # mostly
+            return None, None
+        return self.open.pop(key, None), self.overdue.pop(key, None)
+
     def expired(self, stanza: Stanza, count: int) -> list[tuple[str, Awaited]]:
         """Take out what was not answered in time before `stanza`; return it with its kind."""
         late = []
