@@ -28,6 +28,11 @@ FORGED = {
     "a record": json.dumps({"direction": "in", "xml": ENDED}),
     "several lines": f"hi\nRECV: {KICKED}\nSEND: <message to='{ROOM}' type='groupchat'/>",
     "a whole line": f"10:00:59 DEBUG RECV: {ENDED}",
+    "a first tag": f"RECV: <presence from='{ROOM}/bot' to='{ACCOUNT}' type='error'>",
+    "a cut refusal": f"RECV: <message from='{ROOM}' to='{ACCOUNT}' type='error' id='m",
+    "a whole stream": f"RECV: <stream:stream version='1.0'>{ENDED}</stream:stream>",
+    "an error of the server's": f"Server send: <error xmlns='{STREAM_ERRORS}'><reset/></error>",
+    "a binary": f'Received <<"{ENDED}',
     "its end": f"hi\n10:00:59 DEBUG RECV: {KICKED}",
 }
 PRINTED: dict[str, Callable[[str], list[str]]] = {
