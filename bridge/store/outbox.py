@@ -5,6 +5,7 @@ import os
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 from bridge.store.database import Happened, Observer, Recorded, Tenure
@@ -49,6 +50,9 @@ class Shipment:
     last: Sent
     """How far the batch goes, with damaged rows."""
     damaged: int
+    until: float
+    """Up to this time by the clock of the file, the batch has all events; infinite if none is
+    left."""
     complete: bool
     """Whether nothing else waits."""
     tenures: list[tuple[str, str, Tenure]]
@@ -123,6 +127,7 @@ class Outbox:
             file.readable(stanzas, stanzas=True),
             Sent(rows[-1][0] if rows else sent.event, stanzas[-1][0] if stanzas else sent.stanza),
             len(rows) - len(events),
+            inf if len(rows) < BATCH else max((event.seen for event in events), default=0.0),
             max(len(rows), len(stanzas)) < BATCH,
             tenures,
         )
@@ -174,7 +179,7 @@ class Outbox:
             "(?, ?, ?, ?, ?, ?) WHERE target = ?",
             (*batch.last, *batch.last, store, newest, self.file.target),
         )
-        if batch.complete:  # else it has tenures only up to the end of the batch
+        if batch.until == inf:  # else it has tenures only up to the end of the batch
             self.file.all(
                 "DELETE FROM tenures WHERE until < ? AND place IN "
                 "(SELECT id FROM places WHERE target = ?)",

@@ -67,9 +67,6 @@ def ship(outbox: Outbox, database: PostgresqlDatabase, host: str) -> bool:
         ahead = mark.now - outbox.file.now()
         ahead = ahead if abs(ahead) > SHIFT_SECONDS else 0.0
         waiting = [each for each in batch.shipped if each.number > reached.event]
-        end = inf
-        if not batch.complete:
-            end = max((each.happened.seen or 0.0 for each in waiting), default=0.0)
         rows = [_ahead(each, ahead) for each in waiting]
         known = known_to(database, mark.id, rows, outbox, batch)
         database.ship(mark.id, [each for each in rows if each.number not in known])
@@ -78,7 +75,7 @@ def ship(outbox: Outbox, database: PostgresqlDatabase, host: str) -> bool:
                 texts = (row.event[name] for name in ("direction", "connection", "xml"))
                 stanza = TracedXml(row.at, *texts)
                 database.append_stanzas(row.observer, [stanza], mark.id, row.id)
-        database.attend(mark.id, [_until(*each, end, ahead) for each in batch.tenures])
+        database.attend(mark.id, [_until(*each, batch.until, ahead) for each in batch.tenures])
         database.hear(mark._replace(sent=batch.last.event, sent_stanza=batch.last.stanza))
         if batch.last != batch.sent:
             outbox.attempt(reached, batch.last, known)

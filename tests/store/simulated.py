@@ -192,7 +192,8 @@ class Box:
         return Shipment(
             file.sent, file.trying,
             [Shipped(it.observer, it.happened._replace(room=ROOM), it.id) for it in rows], [],
-            Sent(rows[-1].id if rows else file.sent.event, 0), 0, len(rows) < FEW,
+            Sent(rows[-1].id if rows else file.sent.event, 0), 0,
+            inf if len(rows) < FEW else max(it.seen for it in rows), len(rows) < FEW,
             [(ROOM, DOMAIN, it) for it in file.known.values()],
         )  # fmt: skip
 
