@@ -6,7 +6,7 @@ import secrets
 import signal
 import stat
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
@@ -19,6 +19,12 @@ def make_folder(folder: Path) -> None:
     """Make a folder, and those above it that are missing, for their owner alone."""
     for missing in reversed([each for each in (folder, *folder.parents) if not each.exists()]):
         missing.mkdir(0o700, exist_ok=True)  # another process may just have made it
+
+
+def state_home(environ: Mapping[str, str], home: Path) -> Path:
+    """Return the folder in which programs keep their state (XDG Base Directory Specification)."""
+    given = environ.get("XDG_STATE_HOME", "")
+    return Path(given) if given.startswith("/") else home / ".local" / "state"
 
 
 def open_private(path: Path, flags: int) -> int:

@@ -12,7 +12,7 @@ from contextlib import suppress
 from itertools import count
 from pathlib import Path
 
-from bridge.files import make_folder, open_private
+from bridge.files import make_folder, open_private, state_home
 from bridge.wire.names import lower_bare
 
 SUFFIX = ".jsonl"
@@ -27,9 +27,7 @@ _NO_NAME = re.compile(r"[^\w.@+-]")
 
 def folder_of(environ: Mapping[str, str], home: Path) -> Path:
     """Return the folder of the files (XDG Base Directory Specification)."""
-    given = environ.get("XDG_STATE_HOME", "")
-    state = Path(given) if given.startswith("/") else home / ".local" / "state"
-    return state / "xmpp-bridge" / "tap"
+    return state_home(environ, home) / "xmpp-bridge" / "tap"
 
 
 def file_of(folder: Path, account: str, number: int = 1) -> Path:

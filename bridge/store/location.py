@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 
-from bridge.files import make_folder
+from bridge.files import make_folder, open_private, state_home
 from bridge.store.errors import (
     REMEDY,
     BrokenStoreError,
@@ -49,9 +49,7 @@ def default_path(environ: Mapping[str, str], home: Path) -> Path:
 
     On some systems the path to the home directory has a symbolic link. We follow such a link.
     """
-    given = environ.get("XDG_STATE_HOME", "")
-    state = Path(given) if given.startswith("/") else home / ".local" / "state"
-    return Path(os.path.realpath(state)) / "xmpp-bridge" / "rooms.db"
+    return Path(os.path.realpath(state_home(environ, home))) / "xmpp-bridge" / "rooms.db"
 
 
 class Location:
@@ -67,8 +65,7 @@ class Location:
         exists(path)
         try:
             make_folder(path.parent)
-            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-            self._descriptor = os.open(f"{path}{LOCK}", flags, FILE_MODE)
+            self._descriptor = open_private(Path(f"{path}{LOCK}"), os.O_RDWR)
         except OSError as error:
             raise unusable(path, error) from error
 

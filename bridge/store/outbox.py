@@ -6,10 +6,12 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf
+from pathlib import Path
 from typing import Any
 
+from bridge.files import open_private
 from bridge.store.database import Happened, Observer, Recorded, Tenure
-from bridge.store.location import FILE_MODE, unusable
+from bridge.store.location import unusable
 from bridge.store.pairing import SAME_SECONDS, key_of
 from bridge.store.retention import EXPIRED_AT_ONCE
 from bridge.store.sqlite import SqliteDatabase
@@ -72,10 +74,9 @@ class Outbox:
     def locked(self) -> bool:
         """Take the lock for shipping; return whether this process has it."""
         if self._lock < 0:
-            path = f"{self.file.path}-ship-{self.file.target[:8]}"
-            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+            path = Path(f"{self.file.path}-ship-{self.file.target[:8]}")
             try:
-                descriptor = os.open(path, flags, FILE_MODE)
+                descriptor = open_private(path, os.O_RDWR)
             except OSError as error:
                 raise unusable(self.file.path, error) from error
             try:
