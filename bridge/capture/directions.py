@@ -219,6 +219,8 @@ def _is_of_room(element: Element) -> bool:
         kind = element.get("type", "")
         return kind == "error" or element.find(names.EXTENSION) is not None
     to, from_ = element.get("to", ""), element.get("from", "")
+    if element.get("type") == "error":
+        return "@" in from_ and "/" not in from_ and "/" in to
     return element.get("type") == "groupchat" and "/" in from_ and ("/" in to or not to)
 
 

@@ -212,6 +212,10 @@ NAMED: dict[str, tuple[list[str], str]] = {
         [f"response: {PINGED}", "response: </stream:stream>"],
         "The server closed the stream",
     ),
+    "an error that only the server can have sent, behind a word of its own": (
+        [f"Send XML on stream = {BOUNCE}"],
+        "is not in it",
+    ),
     "a binary without its end": (
         [f"received {each}" for each in ('<<"<presence/>">>', f'<<"{BOUNCE}')],
         "is not in it",
