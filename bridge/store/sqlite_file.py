@@ -57,8 +57,8 @@ class SqliteFile:
         self.path = path
         self.warnings: dict[str, str] = {}
         """What is wrong with the store: a sentence for each kind of trouble."""
-        self.version = _version(path) if not writable or exists(path) else VERSION
-        """The version of the tables when the file was opened."""
+        if not writable or exists(path):
+            _check_version(path)
         self.writable = writable
         with ExitStack() as opened:
             if writable:
@@ -75,7 +75,9 @@ class SqliteFile:
                 self._connection.execute("PRAGMA synchronous = NORMAL")
                 self._connection.execute(f"PRAGMA wal_autocheckpoint = {WAL_PAGES}")
                 self._connection.execute(f"PRAGMA journal_size_limit = {WAL_PAGES * 2048}")
-                self._connection.execute("PRAGMA user_version").fetchone()  # which makes the `-wal`
+                # This makes the `-wal`, where the version of a store may be that is migrated.
+                (self.version,) = self._connection.execute("PRAGMA user_version").fetchone()
+                """The version of the tables when the file was opened."""
             self._wal = identity(Path(f"{path}-wal")) if writable else None
             self._opened = opened.pop_all()
 
@@ -259,10 +261,10 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
     )
 
 
-def _version(path: Path) -> int:
-    """Return the version of the store; it is not changed.
+def _check_version(path: Path) -> None:
+    """Raise `NotOurStoreError` unless the file is a store of this version, or of one to migrate.
 
-    Raises `NotOurStoreError` unless the file is a store of this version, or of one to migrate.
+    Nothing is changed.
     """
     if not exists(path):
         raise NotOurStoreError(f"{str(path)!r} does not exist; `xmpp-bridge record` makes it")
@@ -282,4 +284,3 @@ def _version(path: Path) -> int:
             f"{str(path)!r} is a store of version {version}, and this xmpp-bridge has {VERSION}; "
             f"{REMEDY}"
         )
-    return int(version)

@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+import sqlite3
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
@@ -10,10 +11,14 @@ from typing import Any
 import pytest
 
 from bridge.settings.database_url import database_url
+from bridge.store import former, moving
+from bridge.store.database import Query
 from bridge.store.postgresql import PostgresqlDatabase
+from bridge.store.sqlite import SqliteDatabase
 from tests.e2e.watching import Watching, run
 from tests.servers.postgresql import Postgresql
 from tests.store.former.files import (
+    LOBBY,
     SETTINGS,
     STATE,
     restore,
@@ -23,6 +28,8 @@ from tests.store.former.files import (
     unpack_spool,
     without_cursors,
 )
+
+DESK = "desk@rooms.localhost"
 
 
 async def _logged(
@@ -62,6 +69,40 @@ async def test_a_file_of_the_former_version_is_read_before_and_after_more_is_wri
     if name == "store":
         until = stanzas[-1]["at"]
         assert await _logged(tmp_path, SETTINGS, "--stanzas", until=until) == stanzas
+
+
+def _texts(path: Path) -> list[object]:
+    """What a reader is shown of both rooms."""
+    with closing(SqliteDatabase(path, writable=False)) as database:
+        query = Query((LOBBY, DESK), "localhost", connection_of=("bot@localhost",))
+        rows, _ = database.page(query, after=0, until=database.newest(), limit=1_000)
+        return [row.event.get("body", row.event["kind"]) for row in rows]
+
+
+def test_what_a_former_bridge_adds_while_its_rows_are_moved_is_moved_too_and_all_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(moving, "MOVED", 20)
+    path = unpack("store", tmp_path / "store")
+    before = _texts(path)
+    with closing(SqliteDatabase(path)) as database, closing(SqliteDatabase(path)):
+        assert moving.move(database)
+        assert _texts(path) == before
+        with closing(sqlite3.connect(path)) as store, store:
+            store.execute(
+                "INSERT INTO events (at, room, observer, shared, kind, plain, event) "
+                "SELECT at, room, observer, 1, kind, 1, "
+                "json_set(json_remove(event, '$.stanzaId'), '$.body', 'late') FROM events "
+                "WHERE id = (SELECT max(id) FROM events WHERE kind = 'message' AND shared)"
+            )
+        for _ in before:
+            assert moving.move(database)  # another process might be a former one
+        assert _texts(path) == [*before, "late"]
+        assert database.all("SELECT id FROM events") == []
+    with closing(SqliteDatabase(path)) as database:
+        assert not moving.move(database)
+        assert not former.look(database)
+    assert _texts(path) == [*before, "late"]
 
 
 async def test_a_database_of_the_former_version_is_read_and_what_waits_for_it_is_not_lost(
