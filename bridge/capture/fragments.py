@@ -408,7 +408,11 @@ class Fragments:
     def _go_on_with_binary(self, line: Line, text: str) -> list[Fragment]:
         entry = self._opened()
         self._length += len(text) + 1
-        if self._length > MAX_ENTRY_CHARACTERS or any(mark in text for mark in self._marks):
+        start = _start_in(text) or 0
+        is_other = any(mark in text for mark in self._marks) or (
+            start > 0 and shape_of(text[:start])[0] in self._whole
+        )
+        if self._length > MAX_ENTRY_CHARACTERS or is_other:
             self._entries.append(line)
             return self._give_up()
         self._binary.append(text)

@@ -136,3 +136,14 @@ def test_what_a_stanza_says_that_cannot_be_parsed_is_heard() -> None:
     stanza = SAID["a body"](escape(f"RECV: {ENDED}") + "&#1;")
     log = log_of([*LOGIN, *JOIN, f"<<< {stanza}"])
     assert errors(examined(*log, f"10:00:59 DEBUG Mallory: RECV: {ENDED}")) == []
+
+
+@pytest.mark.parametrize("forged", FORGED)
+def test_what_somebody_said_hides_nothing_in_a_log_without_times(forged: str) -> None:
+    words = FORGED[forged]
+    mallory = (
+        f"<<< <message from='{ROOM}/M' type='groupchat'><body>{escape(words)}</body></message>"
+    )
+    log = [*LOGIN, *JOIN, *mallory.split("\n"), *f"Mallory: {words}".split("\n"), f"<<< {KICKED}"]
+    assert errors(examined(*log)) == []
+    assert any("kicked" in each.message for stream in examined(*log) for each in stream.findings())
