@@ -408,11 +408,8 @@ class Fragments:
     def _go_on_with_binary(self, line: Line, text: str) -> list[Fragment]:
         entry = self._opened()
         self._length += len(text) + 1
-        start = _start_in(text) or 0
-        is_other = any(mark in text for mark in self._marks) or (
-            start > 0 and shape_of(text[:start])[0] in self._whole
-        )
-        if self._length > MAX_ENTRY_CHARACTERS or is_other:
+        is_part = text.lstrip().startswith('"') and not any(mark in text for mark in self._marks)
+        if not is_part or self._length > MAX_ENTRY_CHARACTERS:
             self._entries.append(line)
             return self._give_up()
         self._binary.append(text)
@@ -471,11 +468,12 @@ class Fragments:
         """Read the data of a socket behind a mark, up to the quote that ends it."""
         if mark.endswith(_ERLANG):
             end = _BINARY_END.search(xml)
-            if end is None:
+            if end is None and xml.rstrip().endswith('"'):  # it goes on in the next line
                 self._open, self._binary, self._length = entry, [xml], len(xml)
                 return []
-            return self._join(entry, unescaped(xml[: end.start()], is_bytes=True))
-        end_at = xml.rfind(mark[-1])
+            end_at = end.start() if end else -1
+        else:
+            end_at = xml.rfind(mark[-1])
         if end_at < 0:
             return [entry.part(unescaped(xml, is_bytes=True))]
         return self._join(entry, unescaped(xml[:end_at], is_bytes=True))

@@ -169,6 +169,17 @@ def test_an_erlang_binary_over_several_lines_is_joined() -> None:
     assert shape(read(lines)) == [(False, "message")]
 
 
+@pytest.mark.parametrize("end", ["", '"'])
+def test_a_binary_without_an_end_hides_nothing_that_follows(end: str) -> None:
+    binary = f'DEBUG printed Received <<"<message>{end}'
+    lines = [
+        *["DEBUG RECV: <presence/>", "DEBUG SEND: <presence/>"] * 2,
+        binary,
+        "DEBUG RECV: <iq/>",
+    ]
+    assert shape(read(lines))[-1] == (False, "iq")
+
+
 def test_what_ejabberd_writes_between_its_stanzas_changes_nothing() -> None:
     lines = [
         (
@@ -349,7 +360,7 @@ def test_json_of_other_programs_is_passed_over(line: str) -> None:
     "lines",
     [
         ["RECV b'<" + "a" * 400_000 + "'"],
-        ['Received XML on stream = <<"<a/>"', *[""] * 400_000, 'x">>'],
+        ['Received XML on stream = <<"<a/>"', *['""'] * 400_000, 'x">>'],
         ["RECV b'<message>'", *["RECV b'<a>'"] * 40_000],
         ["RECV b'<message>'", f"RECV b'<a b=\"{'x' * 100_000}'", *["RECV b'>'"] * 20_000],
         [f"SEND: <a {'xmlns ' * 60_000}/>"],
