@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from bridge.recording.recording import Recording, store_path
+from bridge.settings.database_url import database_url
 from bridge.settings.load import load
 from bridge.settings.table import Settings
 from bridge.settings.values import Secret
@@ -15,7 +16,7 @@ from bridge.store.opening import Place, Team
 from bridge.xmpp.model import events
 from bridge.xmpp.model.events import Event, MessageReceived, Phase, Source
 from bridge.xmpp.muc.participant import Participant
-from tests.store.recorded import rows
+from tests.store.recorded import rows, selected
 
 ROOM = "lobby@conference.localhost"
 OTHER = "attic@conference.localhost"
@@ -88,6 +89,31 @@ def test_nothing_is_deleted_from_the_file_of_a_team_while_a_setting_is_wrong(
     folder = tmp_path / ".local" / "state" / "xmpp-bridge"
     assert place.file.parent == folder
     assert place.file.name.startswith("team-")
+
+
+@pytest.mark.parametrize(
+    ("of_a_team", "setting", "kept"),
+    [
+        (False, None, True),
+        (False, True, True),
+        (False, False, False),
+        (True, None, False),
+        (True, True, True),
+        (True, False, False),
+    ],
+)
+def test_stanzas_are_recorded_by_default_but_for_a_team(
+    of_a_team: bool, setting: bool | None, kept: bool, tmp_path: Path
+) -> None:
+    file = tmp_path / "store.db"
+    nowhere = database_url("postgresql://bot@127.0.0.1:1/rooms")
+    place = Team(nowhere, file, None) if of_a_team else file
+    participant = Participant(SETTINGS)
+    recording = Recording(participant, place, stanzas=setting)
+    participant.publisher.publish(_said("hello", type="chat"), ROOM)
+    participant.trace.append("in", "1", "<presence/>", b"<presence/>", time.time())
+    recording.close()
+    assert selected(file, "SELECT count(*) FROM traffic") == [(int(kept),)]
 
 
 @pytest.fixture

@@ -3,16 +3,18 @@
 import asyncio
 import signal
 import sqlite3
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, closing
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bridge.settings.database_url import database_url
-from bridge.store import former, moving
+from bridge.store import former, moving, postgresql_moving
 from bridge.store.database import Query
+from bridge.store.errors import AwayStoreError, NotOurStoreError
 from bridge.store.postgresql import PostgresqlDatabase
 from bridge.store.sqlite import SqliteDatabase
 from tests.e2e.watching import Watching, run
@@ -129,3 +131,28 @@ def test_a_migrated_database_gives_no_id_again_though_its_newest_event_was_delet
     postgresql.query(f"UPDATE {schema}.store SET newest = 1000")  # noqa: S608 - of the test
     with closing(PostgresqlDatabase(database_url(url), migrating=True)) as database:
         assert database.newest() == 1000
+
+
+def test_a_migration_of_a_database_that_is_cut_off_goes_on_where_it_was(
+    postgresql: Postgresql, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgresql_moving, "MOVED", 15)
+    url, insert, calls = database_url(restore(postgresql)), PostgresqlDatabase.insert, count(1)
+
+    def insert_twice(self: PostgresqlDatabase, rows: Sequence[tuple[object, ...]]) -> None:
+        insert(self, rows)
+        if next(calls) == 3:
+            raise AwayStoreError("cut off")
+
+    monkeypatch.setattr(PostgresqlDatabase, "insert", insert_twice)
+    with pytest.raises(AwayStoreError, match="cut off"):
+        PostgresqlDatabase(url, migrating=True)
+    with pytest.raises(NotOurStoreError, match="--prepare-store"):
+        PostgresqlDatabase(url)
+    with closing(PostgresqlDatabase(url, migrating=True)) as database:
+        for new, former_ in (("entries", "former_events"), ("traffic", "former_stanzas")):
+            ids = f"SELECT id FROM {new} EXCEPT SELECT id FROM {former_}"  # noqa: S608 - of the test
+            assert database.all(ids) == []
+            many = f"SELECT (SELECT count(*) FROM {new}) = count(*) FROM {former_}"  # noqa: S608
+            assert database.row(many) == (True,)
+    assert next(calls) > 5
