@@ -53,13 +53,14 @@ _NAMES = (
     "|starttls|proceed|authenticate|continue|next|enabled?|resumed?|failed|r|a|body|open|close"
     "|handshake"
 )
+_REPRESENTED = r"""\s+\w+=[^'"\\]|(?:\s+\w+=(?:'[^'<]*'|"[^"<]*"))*\s+\w+=(?:None\b|<\w+\.)"""
+"""Attributes of Python's repr of an object: it has values without quotes."""
 _START = re.compile(
-    rf"<(?:\?xml\b|(?:stream:)*(?:{_NAMES})(?=[\s/>]|\\/|$)(?!\s+\w+=[^'\"\\])"
+    rf"<(?:\?xml\b|(?:stream:)*(?:{_NAMES})(?=[\s/>]|\\/|$)(?!{_REPRESENTED})"
     r"|\\?/stream:stream>(?!\s+[A-Za-z])|(?<=b['\"]<)|(?<=<<\"<)"
     r"|[a-z-]+\s+xmlns=['\"]urn:ietf:params:xml:ns:xmpp-streams['\"])"
 )
-"""The beginning of an element of XMPP, or of anything in data of a socket. Python's repr of an
-object has values without quotes."""
+"""The beginning of an element of XMPP, or of anything in data of a socket."""
 _NAMED = re.compile(
     r"(?:(?<=b['\"])|(?<=<<\"))<|<(?:\?|\\?/|stream:|(?:message|presence|iq|stream|handshake)\b)"
     r"|[^>]*xmlns="

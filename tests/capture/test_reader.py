@@ -255,6 +255,7 @@ def test_sessions_of_a_server_are_told_apart() -> None:
     "line",
     [
         "DEBUG:aioxmpp.StanzaStream:sending <iq from=None id=':a' type=<IQType.SET: 'set'>>",
+        "DEBUG:aioxmpp.x:incoming <message from='a@b/c' id='1' type=<MessageType.CHAT: 'chat'>>",
         "DEBUG:aioxmpp.callbacks:connecting <bound method A.b of <class 'aioxmpp.c.A'>>",
         "DEBUG:aioxmpp.x:connecting <bound method A.b of <c.A object at 0x7f67ce75aad0>> 'x'>",
         "Nov 24 17:49:31 c2s55\tdebug\tReceived[c2s]: <presence to='a@b/c' xml:lang='en'>",
