@@ -171,21 +171,24 @@ class Outbox:
         self.file.all("PRAGMA synchronous = NORMAL")
 
     def confirm(self, batch: Shipment, store: str, newest: int) -> None:
-        """Write that the database of this name has the batch; delete old tenures that it has.
+        """Write that the database of this name has the batch; its highest id is `newest`.
 
-        `newest` is its highest id.
+        Damaged rows are counted in a gap, and old tenures deleted that the database has.
         """
-        self.file.all(
-            "UPDATE shipped SET (sent, sent_stanza, trying, trying_stanza, store, newest) = "
-            "(?, ?, ?, ?, ?, ?) WHERE target = ?",
-            (*batch.last, *batch.last, store, newest, self.file.target),
-        )
-        if batch.until == inf:  # else it has tenures only up to the end of the batch
+        with self.file.transaction():
             self.file.all(
-                "DELETE FROM tenures WHERE until < ? AND place IN "
-                "(SELECT id FROM places WHERE target = ?)",
-                (self.file.now() - TENURE_SECONDS, self.file.target),
+                "UPDATE shipped SET (sent, sent_stanza, trying, trying_stanza, store, newest) = "
+                "(?, ?, ?, ?, ?, ?) WHERE target = ?",
+                (*batch.last, *batch.last, store, newest, self.file.target),
             )
+            if batch.damaged:
+                self.lose(batch.damaged, DAMAGED, time.time())
+            if batch.until == inf:  # else it has tenures only up to the end of the batch
+                self.file.all(
+                    "DELETE FROM tenures WHERE until < ? AND place IN "
+                    "(SELECT id FROM places WHERE target = ?)",
+                    (self.file.now() - TENURE_SECONDS, self.file.target),
+                )
 
     def rename(self) -> None:
         """Give the file a new name, since the database knows the former one from elsewhere."""

@@ -16,7 +16,7 @@ from bridge.store.errors import (
     StoreError,
 )
 from bridge.store.opening import Team, open_file
-from bridge.store.outbox import DAMAGED, Outbox, Shipment
+from bridge.store.outbox import Outbox, Shipment
 from bridge.store.pairing import SKEW_SECONDS, Wanted, key_of, paired
 from bridge.store.postgresql import PostgresqlDatabase
 from bridge.store.recorder import clocks
@@ -81,9 +81,6 @@ def ship(outbox: Outbox, database: PostgresqlDatabase, host: str) -> bool:
             outbox.attempt(reached, batch.last, known)
     if batch.last != batch.sent:
         outbox.confirm(batch, database.name, database.newest())
-    if batch.damaged:
-        with outbox.file.transaction():
-            outbox.lose(batch.damaged, DAMAGED, time.time())
     return not batch.complete
 
 

@@ -280,6 +280,20 @@ def test_the_file_keeps_for_an_hour_what_the_database_has_and_the_rest_until_it_
     assert [one["jid"] for one in rows(team, "kind = 'message'")] == [1, 2]
 
 
+def test_damaged_rows_are_not_shipped_and_a_gap_counts_them(team: Team) -> None:
+    open_store(team).close()
+    with Machine(team) as machine:
+        machine.hears(1, 2, 3, 4)
+        for mark in (2, 3):
+            find = f"SELECT id FROM entries WHERE instr(event, '\"jid\":{mark}') > 0"  # noqa: S608
+            ((row,),) = selected(team.file, find)
+            damage(team.file, "entries", row, "event", "'{'")
+        for _ in range(2):  # the gap is a row that follows
+            machine.ships()
+    told = [(one["kind"], one.get("jid"), one.get("events")) for one in rows(team)]
+    assert told == [("message", 1, None), ("message", 4, None), ("gap", None, 2)]
+
+
 @pytest.mark.parametrize("column", ["since", "until", "since_at", "until_at", "run", "ended"])
 @pytest.mark.parametrize("value", ["'x'", "x'00'", "char(0)", "NULL", "-1e9", "9e999"])
 def test_a_tenure_that_no_bridge_wrote_keeps_nothing_from_being_shipped(
