@@ -77,6 +77,8 @@ _PLACEHOLDER = re.compile(
 )
 """Matches a placeholder that a person wrote for a name, in an attribute or in capitals, and what
 `less` shows for a hidden character."""
+_CURLY = re.compile("(?<==)[\u2018-\u201f]([^\u2018-\u201f<>]*)[\u2018-\u201f]")
+"""A value of an attribute in the quotes that word processors put."""
 _NO_ELEMENT = ("<?", "<!", "</", "<stream")
 """Text with one of these beginnings is not read as an element."""
 
@@ -119,7 +121,7 @@ def elements_of(text: str) -> tuple[list[Element], str]:
     read = _elements_in(text)
     if _is_read(read):
         return read
-    pasted = _PLACEHOLDER.sub(r"&lt;\1\2&gt;", _MARKUP.sub("", text))
+    pasted = _CURLY.sub(r'"\1"', _PLACEHOLDER.sub(r"&lt;\1\2&gt;", _MARKUP.sub("", text)))
     if pasted != text and _is_read(again := _elements_in(pasted)):
         return again
     return read

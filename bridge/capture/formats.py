@@ -1,10 +1,9 @@
-r"""What cannot be learned from a log: words for directions, escapes, and how to get a log. Pure.
+r"""What cannot be learned from a log: words for directions, and how to get a log. Pure.
 
 `directions` learns the rest. A comment at each row names the code that writes it.
 """
 
 import re
-from contextlib import suppress
 from typing import NamedTuple
 
 from bridge.text import quoted
@@ -83,35 +82,6 @@ DISCONNECTING = re.compile(r"Disconnecting (?:client|component), <stream:error> 
 
 TYPED = "Input received"
 """The words before a line that Profanity's user typed. The line may be XML."""
-
-_ESCAPE = re.compile(
-    r"\\(?:x\{([0-9a-fA-F]{1,6})\}|x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|([0-7]{3})|(.))", re.DOTALL
-)
-_BYTE = re.compile(r"\\(?:x[89a-f]|[23][0-7]{2})")
-_LETTERS = dict(zip("nrtbfve0", "\n\r\t\b\f\v\x1b\0", strict=True))
-
-
-def unescaped(text: str, *, is_bytes: bool = False) -> str:
-    """Return a text without the backslashes of Python, JSON, C or Erlang.
-
-    If `is_bytes`, each escaped number stands for a byte of UTF-8.
-    """
-    if "\\" not in text:
-        return text
-    plain = _ESCAPE.sub(_character, text)
-    if is_bytes and _BYTE.search(text):
-        with suppress(UnicodeEncodeError):
-            return plain.encode("latin-1").decode(errors="replace")
-    return plain
-
-
-def _character(escape: re.Match[str]) -> str:
-    long, two, four, octal, letter = escape.groups()
-    if letter is not None:
-        return _LETTERS.get(letter, letter)
-    code = int(octal, 8) if octal else int(long or two or four, 16)
-    return chr(code) if code < 0x110000 else "\ufffd"
-
 
 _PACKETS = "a packet capture: stream and passwords are encrypted in it"
 _PACKED = "compressed: unpack it first"

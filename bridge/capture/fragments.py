@@ -4,7 +4,6 @@ A fragment has no direction yet. It is what stands behind the logger's own text 
 raw or in one of a few ways of escaping, in one line or in several.
 """
 
-import html
 import re
 from collections.abc import Callable
 from typing import NamedTuple
@@ -22,7 +21,8 @@ from bridge.capture.elements import (
     refusal_in,
     unwrapped,
 )
-from bridge.capture.formats import DISCONNECTING, ROWS, TYPED, unescaped
+from bridge.capture.escapes import NAMES, opens_field, undoubled, unescaped, unquoted, way_of
+from bridge.capture.formats import DISCONNECTING, ROWS, TYPED
 from bridge.capture.stanza import HOLE, LogPlace
 from bridge.capture.times import time_in
 from bridge.newest import Newest
@@ -48,21 +48,25 @@ MAX_TAGS = 2
 """If so many entries of a shape are first tags of stanzas, and none is whole, the logger prints
 first tags alone there. We no longer wait for the ends of these stanzas."""
 
-_NAMES = (
-    "message|presence|iq|stream|features|error|auth|challenge|response|success|failure|abort"
-    "|starttls|proceed|authenticate|continue|next|enabled?|resumed?|failed|r|a|body|open|close"
-    "|handshake"
+MAX_TAGS_AROUND = 64
+"""The most elements that a logger or a web page has around its entries."""
+
+_DECLARATION = re.compile(r"\s*<(?:\?xml[^<]*\?|!DOCTYPE[^<]*)>\s*$")
+"""The beginning of a document, or of a stream whose header is in the next line."""
+_REPRESENTED = (
+    r"""\s+\w+=[^'"\\\u2018-\u201f]"""
+    r"""|(?:\s+\w+=(?:'[^'<]*'|"[^"<]*"))*\s+\w+=(?:None\b|<\w+\.)"""
 )
-_REPRESENTED = r"""\s+\w+=[^'"\\]|(?:\s+\w+=(?:'[^'<]*'|"[^"<]*"))*\s+\w+=(?:None\b|<\w+\.)"""
 """Attributes of Python's repr of an object: it has values without quotes."""
 _START = re.compile(
-    rf"<(?:\?xml\b|(?:stream:)*(?:{_NAMES})(?=[\s/>]|\\/|$)(?!{_REPRESENTED})"
+    rf"<(?:\?xml\b|(?:stream:)*(?:{NAMES})(?=[\s/>]|\\/|$)(?!{_REPRESENTED})"
     r"|\\?/stream:stream>(?!\s+[A-Za-z])|(?<=b['\"]<)|(?<=<<\"<)"
     r"|[a-z-]+\s+xmlns=['\"]urn:ietf:params:xml:ns:xmpp-streams['\"])"
 )
 """The beginning of an element of XMPP, or of anything in data of a socket."""
 _NAMED = re.compile(
-    r"(?:(?<=b['\"])|(?<=<<\"))<|<(?:\?|\\?/|stream:|(?:message|presence|iq|stream|handshake)\b)"
+    r"(?:(?<=b['\"])|(?<=<<\"))<|<(?:\?|\\?/|stream:|(?:message|presence|iq)\b(?!>[^<\s\\])"
+    r"|(?:stream|handshake)\b)"
     r"|[^>]*xmlns="
 )
 """An element whose name means nothing else, or that has a namespace."""
@@ -70,8 +74,8 @@ _END = re.compile(r"</(?:message|presence|iq|stream:features|stream:error)>\W*$"
 _ROOT = re.compile(r"<((?:message|presence|iq|body)\b|stream:(?:features|error))")
 _TORN = re.compile(r"""['"]\s*/?>\s*$""")
 """The end of a tag whose beginning is lost."""
-_PAGE = re.compile(r"</(?:stream:stream|pre|code|div|table|t[dr]|ul|li|(?:body>\s*</)?html)>")
-"""The end of a stream, or of an element that a web page has around a log."""
+_OWN_TAG = re.compile(r"<(/?)(?!message|presence|iq|stream)([A-Za-z_][\w.:-]*)[^<>]*>")
+"""A tag that may be a logger's or a web page's own."""
 _REPR = re.compile(r"=None\b|=<| object at 0x|<class '")
 """Python's repr of an object."""
 _OF_XMPP = re.compile(
@@ -80,11 +84,6 @@ _OF_XMPP = re.compile(
 _BINARIES = ("b'", 'b"', '<<"')
 _BINARY_END = re.compile(r'"(?:/utf8)?>>[^"]*$')
 _BROKEN_BINARY = re.compile(r'"[^\S\n]*\n\s*"')
-_UNQUOTED = re.compile(r"""[^"'\\]*(?:\\/[^"'\\]*)*""")
-_ESCAPED_QUOTE = re.compile(r"""(?<==)\\+(["'])""")
-_DOUBLED = re.compile(r'=""[^"\s/>]')
-"""A value of an attribute in a field of CSV (RFC 4180), which doubles quotes."""
-_FIELD = re.compile(r'[^"]*(?:""[^"]*)*')
 _ERLANG, _QUOTES, _LINE = '<<"', "'\"", "\n"
 _CONTAINER = re.compile(
     r"""^(?:\S+\ +\|\ (?=\s*<|\s*[A-Z]{2,3}\s*$)                     # docker compose
@@ -94,24 +93,15 @@ _CONTAINER = re.compile(
     re.VERBOSE,
 )
 """The text that containers and journald put in front of each line of a program's output."""
+_KEY = re.compile(r"""\W*[\w-]+["']?\s*[:=]\W*""")
+_MEMBER = re.compile(r"""\W*[\w-]+["']?\s*[:=]\W*\w+\W*""")
+"""A line with one member of an object, as YAML and consoles write it."""
 _LAST = 4
 """We compare so many characters first, since that is quick."""
-_WRAPPER = re.compile(r"<([\w.-]+)>$")
+_WRAPPER = re.compile(r"<([\w.:-]+)(?:\s[^<>]*)?>(<!\[CDATA\[)?[^<>]*$")
 """An element of the logger's own around what it logs."""
 _EATEN = re.compile(r"(?<![<:/\w])stream:error([^<>]*)</stream:error>")
 """A stream error whose first tag a web page took for its own."""
-_WAYS: tuple[tuple[str, re.Pattern[str], Callable[[str], str]], ...] = tuple(
-    (mark, re.compile(rf"{bracket}(?:stream:)*(?:{_NAMES})(?={behind})"), meaning)
-    for mark, bracket, behind, meaning in (
-        ("&lt;", "&lt;", r"[\s/]|&gt;", html.unescape),
-        ("\\u003", r"\\u003[cC]", r"[\s/\\]", unescaped),
-        ("«", "«", r"[\s/»]", lambda text: text.translate(str.maketrans("«»", "<>"))),
-        (" xmlns=", r"\(", " xmlns=", lambda text: text.translate(str.maketrans("()", "<>"))),
-    )
-)
-"""Ways to write XML without its brackets: what to look for first, its beginning, its meaning."""
-
-
 _BRACKET = re.compile(r"<|&lt;|\\u003[cC]|«")
 """Where an element may begin, however it is written."""
 
@@ -127,8 +117,8 @@ class Line(NamedTuple):
     """The other members of its object."""
     is_further: bool = False
     """Whether other lines of its object stand before it."""
-    source: str = ""
-    """The lines of its object."""
+    sources: tuple[str, ...] = ()
+    """The lines of its object, and of the text that is an object itself."""
 
 
 class Fragment(NamedTuple):
@@ -143,9 +133,9 @@ class Fragment(NamedTuple):
     """None in a declaration of XML."""
     text: str
     """The XML of the fragment."""
-    line: str
-    """The line in which it begins, behind the line before if that has the word for it; or all lines
-    of its object."""
+    written: tuple[str, ...]
+    """The lines of its entry, as a stranger could have said them: up to its first line of XML, or
+    of an object that it is in."""
     sent: bool | None = None
     """Whether the client sent it, if the log says so in words that need not be learned."""
     is_row: bool = False
@@ -159,13 +149,21 @@ class _Entry(NamedTuple):
     seconds: float | None
     shape: str
     session: str
-    line: str
+    written: tuple[str, ...]
     sent: bool | None = None
-    is_field: bool = False
-    """Whether it is a field of CSV over several lines."""
+    meaning: Callable[[str], str] | None = None
+    """What undoes the escapes of its further lines."""
+    end: str = ""
+    """What the logger writes behind it."""
 
     def fragment(self, elements: list[Element], text: str) -> Fragment:
-        return Fragment(*self[:4], elements, text, self.line, self.sent)
+        return Fragment(*self[:4], elements, text, self.written, self.sent)
+
+    def meant(self, text: str) -> str:
+        """Return what a line of it means."""
+        text = text if self.meaning is None else self.meaning(text)
+        at = text.rfind(self.end) if self.end else -1
+        return text if at < 0 else text[:at]
 
     def part(self, text: str) -> Fragment:
         """Return what a stanza without its end says already, and a hole."""
@@ -200,10 +198,12 @@ class Fragments:
         """How many entries of each shape had the first tag only."""
         self._is_of_server = False
         """Whether an entry named its session, as the logs of servers do."""
+        self._around = Newest[str, None](MAX_TAGS_AROUND)
+        """The elements that began in lines without XMPP."""
         self._previous = ""
         """The line before, if it has no XML."""
-        self._has_raw = False
-        """Whether a stanza was read that is not escaped."""
+        self._has_raw = self._is_escaped = False
+        """Whether the first stanza was raw; whether it was escaped."""
 
     def feed(self, line: Line) -> list[Fragment]:
         """Read a line; return the fragments that are surely whole by now, and the holes."""
@@ -227,10 +227,12 @@ class Fragments:
 
         It is an indented tag, and not the last tag of the entry. Most lines of an entry are.
         """
-        before, tag = self._rest.text, text.lstrip()
+        before, tag, entry = self._rest.text, text.lstrip(), self._opened()
         if not self._last_tag or self._last_tag in tag or self._entries or self._binary:
             return False
-        if not text[:1].isspace() or tag[:1] != "<" or "<" in tag[1:] or '""' in tag:
+        if not text[:1].isspace() or tag[:1] != "<" or "<" in tag[1:]:
+            return False
+        if entry.meaning is not None or entry.end:
             return False
         is_in_tag = before.rfind("<") > before.rfind(">")
         if is_in_tag or len(before) + len(text) >= MAX_ENTRY_CHARACTERS:
@@ -260,24 +262,24 @@ class Fragments:
     def hole(self, line: Line, shape: str = "", session: str = "") -> Fragment:
         """Return a hole at a line."""
         place = LogPlace(self._file, line.number, "")
-        return Fragment(place, None, shape, session, [Element(HOLE)], "", line.text)
+        return Fragment(place, None, shape, session, [Element(HOLE)], "", (line.text,))
 
     def _begin(self, line: Line) -> list[Fragment]:
         """Read a line that does not go on with an entry."""
         text = _without_container(line.text)
         if self._marks and (data := self._data_in(line, text)) is not None:
             return data
+        if "<" in text[:2] and _DECLARATION.match(text):
+            return []
         if "stream:error" in text:
             text = _EATEN.sub(r"<stream:error>\1</stream:error>", text)
-        start = _start_in(text)
-        if start is None and not self._has_raw:
-            for mark, pattern, meaning in _WAYS:
-                if mark in text and pattern.search(text):
-                    text = meaning(text)
-                    start = _start_in(text)
-                    break
-        elif start is not None:
-            self._has_raw = True
+        start, meaning = _start_in(text), None
+        if start is not None:
+            self._has_raw = not self._is_escaped
+        elif not self._has_raw and (meaning := way_of(text)) is not None:
+            self._is_escaped = True
+            text = meaning(text)
+            start = _start_in(text)
         previous, self._previous = self._previous, ""
         if start is None:
             self._previous = text if text.strip() else previous
@@ -287,13 +289,16 @@ class Fragments:
         head = text[:start]
         if TYPED in head:
             return []
-        head = _with_word(line.context or previous, head)
+        head = _with_word(line.context, previous, head)
         entry = self._entry(line, head)
         if row is not None:
             entry = entry._replace(sent=False)
         xml = text[start:]
-        if head.endswith(">") and (wrapper := _WRAPPER.search(head)):
-            xml = "".join(xml.rpartition(f"</{wrapper[1]}>")[::2])
+        if row is None and "<" in head and (wrapper := _WRAPPER.search(head)):
+            entry = entry._replace(end="]]>" if wrapper[2] else f"</{wrapper[1]}>")
+            xml = entry.meant(xml)
+        if meaning is not None:
+            entry = entry._replace(meaning=meaning)
         if xml.startswith("<stream:stream:"):
             xml = xml.replace("stream:stream:", "stream:")
         return self._read(entry, xml, head)
@@ -310,8 +315,9 @@ class Fragments:
         self._is_of_server = self._is_of_server or session.lstrip("0123456789") != ""
         place = LogPlace(self._file, line.number, at)
         above, separator, _ = head.rpartition(_LINE)
-        lines = line.source or above + separator + line.text
-        return _Entry(place, seconds, f"\n{shape}" if line.is_further else shape, session, lines)
+        lines = "" if above and line.context else above + separator + line.text
+        written = tuple(filter(None, (*line.sources, lines)))
+        return _Entry(place, seconds, f"\n{shape}" if line.is_further else shape, session, written)
 
     def _without_xml(self, line: Line, text: str, previous: str) -> list[Fragment]:
         """Read a line without XML: it may stand for the end of a stream, or be a part of one."""
@@ -321,7 +327,7 @@ class Fragments:
                 elements, _ = elements_of(row.xml)
                 return [entry.fragment(elements, row.xml)._replace(is_row=True)]
         if bracket := _BRACKET.search(text):
-            head = _with_word(line.context or previous, text[: bracket.start()])
+            head = _with_word(line.context, previous, text[: bracket.start()])
             if self._entry(line, head).shape in self._whole:  # its only tag is damaged
                 return [self.hole(line)]
         if ">" not in text and "xmlns=" not in text:
@@ -329,10 +335,17 @@ class Fragments:
         is_piece = bool(_END.search(text) or _OF_XMPP.search(text))
         # Servers log much else that looks like XML.
         if not is_piece and not self._is_of_server and not _REPR.search(text):
-            text = _PAGE.sub("", text)
+            text = _OWN_TAG.sub(self._foreign, text).replace("</stream:stream>", "")
             is_torn = _TORN.search(TAG.sub("", text)) is not None
             is_piece = is_torn or any(depth < 0 for depth, _ in depths(text))
         return [self.hole(line)] if is_piece else []
+
+    def _foreign(self, tag: re.Match[str]) -> str:
+        """Return a tag in a line without XMPP; nothing if it ends an element that began there."""
+        if tag[1] and tag[2] in self._around:
+            return ""
+        self._around.add(tag[2], None)
+        return tag[0]
 
     def _read(self, entry: _Entry, xml: str, head: str) -> list[Fragment]:
         """Read what begins behind the logger's text `head`."""
@@ -343,10 +356,10 @@ class Fragments:
                 for quote in quotes:
                     self._marks.setdefault(f"{mark[:-1]}{quote}", set()).add(entry.shape)
             return self._of_data(entry, xml, mark)
-        if head[-1:] == '"' and _DOUBLED.search(xml) and _FIELD.fullmatch(xml):
-            entry = entry._replace(is_field=True)
-            xml = xml.replace('""', '"')
-        xml, behind = _unquoted(head, xml)
+        if opens_field(head, xml):
+            entry = entry._replace(meaning=undoubled)
+            xml = undoubled(xml)
+        xml, behind = unquoted(head, xml)
         root = _ROOT.match(xml)
         last_tag = f"</{root[1]}" if root else ""
         is_begun = root is not None and last_tag not in xml and "/>" not in xml
@@ -369,8 +382,7 @@ class Fragments:
     def _go_on(self, line: Line) -> list[Fragment]:
         """Read a line that may go on with the open entry."""
         text, rest = _without_container(line.text), self._rest
-        if self._opened().is_field:
-            text = text.replace('""', '"')
+        text = self._opened().meant(text)
         if self._binary:
             return self._go_on_with_binary(line, text)
         head, _, tag = text.partition("<")
@@ -528,11 +540,11 @@ def _start_in(text: str) -> int | None:
     return None
 
 
-def _with_word(before: str, head: str) -> str:
-    """Return the text before an entry, with the line before if that has the word for it."""
-    if before and _begins(before, head) and has_word(before):
-        return f"{before}\n{head}"
-    return head
+def _with_word(context: str, previous: str, head: str) -> str:
+    """Return the text before an entry, with what stands before it if only that has the word."""
+    before = context or previous
+    is_before = not has_word(head) if context else before and _begins(before, head)
+    return f"{before}\n{head}" if is_before and has_word(before) else head
 
 
 def _with_tail(entry: _Entry, tail: str) -> _Entry:
@@ -546,6 +558,8 @@ def _begins(previous: str, head: str) -> bool:
     """Whether the line before may head an entry: no other text of the logger is in between."""
     if not head.strip(" \t\"'([{"):
         return True
+    if _KEY.fullmatch(head) and _MEMBER.fullmatch(previous):
+        return not has_word(head)
     if head.rstrip()[-_LAST:] not in previous:  # most heads have a word of their own
         return False
     shape, _ = shape_of(head.strip())
@@ -569,36 +583,3 @@ def _between(text: str) -> str:
     """Return what belongs between a line that ends within a tag and the next line."""
     is_closed = text[-1:] in {"'", '"'} and text[-2:-1] != "="
     return _LINE if is_closed else ""
-
-
-def _unquoted(head: str, xml: str) -> tuple[str, str | None]:
-    """Return the text behind `head` without quotes and escapes, and what stands behind its end.
-
-    If the text is not quoted, the second is None.
-    """
-    if head[-1:] == '"' and _DOUBLED.search(xml) and (field := _FIELD.match(xml)):
-        return field[0].replace('""', '"'), xml[field.end() :]
-    behind = None
-    while (escape := _escaped_quote(xml)) is not None:
-        inner = _up_to(escape[1], xml)
-        behind = xml[len(inner) :] if behind is None else behind
-        xml = unescaped(inner)
-    if behind is None and head[-1:] in {"'", '"'} and "\\" in xml:
-        inner = _up_to(head[-1], xml)
-        if inner.endswith(">") and xml.startswith(head[-1], len(inner)):
-            return unescaped(inner), xml[len(inner) :]
-    return xml, behind
-
-
-def _escaped_quote(xml: str) -> re.Match[str] | None:
-    """Return the first quote, with its backslashes, if it is an attribute's and escaped."""
-    unquoted = _UNQUOTED.match(xml)
-    end = unquoted.end() if unquoted else 0
-    is_in_tag = xml.rfind("<", 0, end) > xml.rfind(">", 0, end)
-    return _ESCAPED_QUOTE.match(xml, end) if is_in_tag else None
-
-
-def _up_to(quote: str, text: str) -> str:
-    """Return the text before the first quote without a backslash."""
-    end = re.match(rf"(?:[^{quote}\\]|\\.)*", text)
-    return end[0] if end else text

@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from itertools import chain
 from typing import Any
 from xml.etree.ElementTree import Element
 
@@ -59,10 +60,11 @@ MAX_TOKENS = 1_000
 """We remember the tokens of at most so many sessions."""
 
 _MARKS = {row.mark for row in ROWS}
-_PRINTABLE = ("CDATA", *_MARKS)
-"""What a stanza has in which a stranger's text looks like XMPP, if the text is not escaped."""
-_TELLING = ("<", *_MARKS)
+_TELLING = ("<", "&lt;", "\\u003", "«", *_MARKS)
 """What stands in a text that looks like XMPP."""
+_PRINTABLE = ("CDATA", *_TELLING[2:])
+"""What a stanza has in which a stranger's text looks like XMPP, if the text is not escaped."""
+_REFERENCES = ("&lt;", "&#", "&amp;lt;", "&amp;#")
 _COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _BYTE_ORDER_MARK = "\ufeff"
 _OBJECT = "{[ \t"
@@ -75,6 +77,7 @@ and some loggers write such objects."""
 _TIME = re.compile(r"[@_]*(?:time|.*timestamp|t|ts|asctime|date|datetime)", re.IGNORECASE)
 """The name of a member with the time."""
 _MARKUP = re.compile("[<>]")
+_QUOTES = re.compile(r"""[\\"'\u2018-\u201f]+""")
 _SHORT = 40
 """The longest text of a member that may name the direction."""
 _OURS = "{}"
@@ -101,8 +104,8 @@ class LogReader:
         self._is_decided = False
         self._said: Newest[str, None] = Newest(MAX_SAID)
         """Texts of strangers with XMPP in them."""
-        self._said_lines: Newest[str, None] = Newest(MAX_SAID)
-        """The single lines of these texts."""
+        self._said_lines: Newest[str, bool] = Newest(MAX_SAID)
+        """The single lines of these texts, and whether they have XMPP in them themselves."""
         self._sessions = _Sessions()
         self._recent: Newest[tuple[str, str], tuple[str, bool | None]] = Newest(REPEATED_WITHIN)
         """The shape and the direction of the latest fragments, by session and text."""
@@ -150,6 +153,9 @@ class LogReader:
         may_be_object = may_be_object and (not was_open or self._is_of_objects)
         if may_be_object or self._object:
             return self._taken(self._read_json(line))
+        if "{" in line and not was_open and (members := _members_behind(line)) is not None:
+            head, value = members
+            return self._taken(self._read_members(value, (line,), "", head))
         fragments = self._fragments.feed(Line(line, self.lines))
         if was_open and not fragments:
             return ()
@@ -169,7 +175,7 @@ class LogReader:
         element = Element(FAILURE)
         element.text = failure.sentence
         place = LogPlace(self._file, self.lines, "")
-        return Fragment(place, None, "", "", [element], "", "", False)
+        return Fragment(place, None, "", "", [element], "", (), False)
 
     def _hole(self) -> Fragment:
         return self._fragments.hole(Line("", self.lines))
@@ -212,11 +218,14 @@ class LogReader:
         place = self._directions.place_of(fragment.shape)
         if self._said:
             was_met = self._directions.times_met(place) > 0
-            lines = [_plain(each)[:MAX_SAID_LINE] for each in fragment.line.split("\n")]
-            is_line = all(each in self._said_lines for each in lines)
+            ways = [
+                [_plain(line)[:MAX_SAID_LINE] for line in way.split("\n")]
+                for way in fragment.written
+            ]
+            is_line = any(all(line in self._said_lines for line in way) for way in ways)
             if is_line and fragment.seconds is None and was_met:
                 return fragment._replace(elements=[Element(HOLE)])
-            if is_line or (not was_met and self._is_said(fragment, lines)):
+            if is_line or (not was_met and self._is_said(fragment, chain(*ways))):
                 return None
         self._listen(fragment)
         if fragment.is_row:
@@ -229,13 +238,13 @@ class LogReader:
             self._directions.learn(fragment.shape, fragment.session, fragment.elements)
         return fragment
 
-    def _is_said(self, fragment: Fragment, lines: list[str]) -> bool:
+    def _is_said(self, fragment: Fragment, lines: Iterable[str]) -> bool:
         """Whether an entry prints what somebody said, or a part of that."""
         text = _plain(fragment.text)
         if not fragment.is_row and any(text in each for each in self._said):
             return True
-        telling = [each for each in self._said_lines if any(map(each.__contains__, _TELLING))]
-        return any(said in line for said in telling for line in lines)
+        telling = [each for each, is_telling in self._said_lines.items() if is_telling]
+        return any(said in line for line in lines for said in telling)
 
     def _listen(self, fragment: Fragment) -> None:
         """Remember what a stanza says that a program may print as if it were XMPP."""
@@ -244,14 +253,15 @@ class LogReader:
         text = fragment.text
         for element in fragment.elements:
             self._failures.hear("\n".join(element.itertext()))
-        is_escaped = "&" in text and ("&lt;" in text or "&#" in text)
+        is_escaped = "&" in text and any(map(text.__contains__, _REFERENCES))
         if not is_escaped and not any(map(text.__contains__, _PRINTABLE)):
             return
         for said in _texts_of(fragment):
             if any(map(said.__contains__, _TELLING)):
                 self._said.add(_plain(said)[:MAX_SAID_CHARACTERS], None)
                 for line in said.split("\n"):
-                    self._said_lines.add(_plain(line)[:MAX_SAID_LINE], None)
+                    is_telling = any(map(line.__contains__, _TELLING))
+                    self._said_lines.add(_plain(line)[:MAX_SAID_LINE], is_telling)
         while sum(map(len, self._said)) > MAX_SAID_CHARACTERS:
             self._said.popitem(last=False)
 
@@ -305,11 +315,8 @@ class LogReader:
         is_over = text == "}" and line.startswith(f"{self._edge}}}")
         if is_begun and not is_over and self._object_length <= MAX_OBJECT_CHARACTERS:
             return
-        value = None
         source = "\n".join(each.text for each in self._object)
-        with suppress(ValueError, RecursionError):
-            value = json.loads(source.strip(_AROUND_OBJECT), object_pairs_hook=_members)
-        if isinstance(value, dict):
+        if (value := _object_in(source.strip(_AROUND_OBJECT))) is not None:
             self._object, self._object_length = [], 0
             yield from self._read_object(value, source)
         else:
@@ -334,7 +341,22 @@ class LogReader:
                     yield from self._of_ours(item, direction == "out", xml, source)
         if is_ours:
             return
-        texts = {name: text for name, text in value.items() if isinstance(text, str)}
+        yield from self._read_members(value, (source,), "")
+
+    def _read_members(
+        self, value: dict[str, Any], sources: tuple[str, ...], at: str, head: str = ""
+    ) -> Iterator[Fragment]:
+        """Read what a program wrote into the members of an object, or of objects in it.
+
+        `head` stands before the object in its line.
+        """
+        members = dict[str, Any]()
+        objects = [value]
+        for each in objects:
+            for key, member in each.items():
+                members.setdefault(key, member)
+            objects += (member for member in each.values() if isinstance(member, dict))
+        texts = {name: text for name, text in members.items() if isinstance(text, str)}
         names = [name for name in _MESSAGES if name in texts]
         names.sort(key=lambda name: "<" not in texts[name])
         name = next((each for each in (*names, *texts) if "<" in texts[each]), None)
@@ -345,19 +367,28 @@ class LogReader:
         others = [f"{key}={text}" for key, text in texts.items() if key != name]
         short = [each for each in others if len(each) < _SHORT and "<" not in each]
         context = " ".join(sorted(short, key=has_word))
-        at = next((str(value[key]) for key in value if _TIME.fullmatch(key)), "")
-        for number, text in enumerate(texts[name].rstrip("\r\n").split("\n")):
-            line = Line(text, self.lines, at, context, number > 0, source)
+        at = next((str(members[key]) for key in members if _TIME.fullmatch(key)), at)
+        written = texts[name].rstrip("\r\n")
+        is_object = written.startswith("{") and not self._fragments.is_open
+        if is_object and (inner := _object_in(written)) is not None:
+            yield from self._read_members(inner, (*sources, written), at, head)
+            return
+        for number, text in enumerate(written.split("\n")):
+            line = Line(
+                text if number else f"{head}{text}", self.lines, at, context, number > 0, sources
+            )
             yield from self._fragments.feed(line)
 
-    def _of_ours(self, item: dict[str, Any], sent: bool, xml: str, line: str) -> Iterator[Fragment]:
+    def _of_ours(
+        self, item: dict[str, Any], sent: bool, xml: str, source: str
+    ) -> Iterator[Fragment]:
         yield from self._fragments.cut_off()
         seconds, at = time_in(str(item.get("at", "")))
         session, place = str(item.get("connection", "")), LogPlace(self._file, self.lines, at)
         elements, rest = elements_of(xml)
         if "<" in rest or not elements:
             elements.append(Element(HOLE))
-        yield Fragment(place, seconds, _OURS, session, elements, xml, line, sent)
+        yield Fragment(place, seconds, _OURS, session, elements, xml, (source,), sent)
 
 
 class _Sessions:
@@ -408,7 +439,25 @@ def _texts_of(fragment: Fragment) -> Iterator[str]:
 
 def _plain(text: str) -> str:
     """Return a text without what escapes of it differ in."""
-    return text.replace("\\", "").replace('"', "").replace("'", "").strip()
+    return _QUOTES.sub("", text).strip()
+
+
+def _object_in(text: str) -> dict[str, Any] | None:
+    """Return the JSON object that a text is; None if it is none."""
+    with suppress(ValueError, RecursionError):
+        value = json.loads(text, object_pairs_hook=_members)
+        return value if isinstance(value, dict) else None
+    return None
+
+
+def _members_behind(line: str) -> tuple[str, dict[str, Any]] | None:
+    """Return the text before an object that ends a line and has XML in it, and the object."""
+    head = line.partition("{")[0]
+    text = line[len(head) :].rstrip(_AROUND_OBJECT)
+    if not text.endswith("}") or "<" in head or not any(map(text.__contains__, _TELLING)):
+        return None
+    value = _object_in(text)
+    return None if value is None else (head, value)
 
 
 def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -4,7 +4,9 @@ A session is what passed, as its client saw it. A format writes each part of
 it as one library does.
 """
 
+import html
 import json
+import re
 from collections.abc import Callable
 
 Part = tuple[bool, str]
@@ -405,7 +407,52 @@ def _pods(sent: bool, xml: str, n: int) -> str:
     return f"[pod/bot-6d5f9/bot] {json.dumps({'message': message, 'logger': 'a'})}"
 
 
+def _nested(sent: bool, xml: str, n: int) -> str:
+    source = {
+        "at": {"time": f"2021-05-05T{_clock(n)}Z"},
+        "message": f"{'SEND' if sent else 'RECV'} {xml}",
+    }
+    return json.dumps({"_index": "logs", "_source": source})
+
+
+def _docker(sent: bool, xml: str, n: int) -> str:
+    inner = json.dumps({"dir": "out" if sent else "in", "msg": _double(xml)})
+    return json.dumps({"log": f"{inner}\n", "stream": "stdout", "time": f"2021-05-05T{_clock(n)}Z"})
+
+
+def _members(sent: bool, xml: str, n: int) -> str:
+    return f"{{\n  at: {n},\n  dir: '{'out' if sent else 'in'}',\n  xml: `{xml}`\n}}"
+
+
+def _curly(sent: bool, xml: str, n: int) -> str:
+    text = re.sub("'([^']*)'", "\u201c\\1\u201d", xml)
+    return f"{_clock(n)} {'Sent' if sent else 'Received'}: {text}"
+
+
+def _cdata(sent: bool, xml: str, n: int) -> str:
+    spread = xml.replace("><", ">\n<") if "stream:stream" not in xml else xml
+    words = f"<log4j:message><![CDATA[{'SENT' if sent else 'RECV'} (0): {spread}]]></log4j:message>"
+    return f'<log4j:event timestamp="16202088{n}" level="DEBUG">\n{words}\n</log4j:event>\n'
+
+
+def _jul(sent: bool, xml: str, n: int) -> str:
+    message = f"  <message>{'OUT' if sent else 'IN'} {html.escape(xml)}</message>"
+    return f"<record>\n  <date>2021-05-05T{_clock(n)}</date>\n{message}\n</record>"
+
+
+def _page(sent: bool, xml: str, n: int) -> str:
+    spread = xml.replace("><", ">\n  <") if "stream:stream" not in xml else xml
+    return f"<b>{_clock(n)}</b> {'SENT' if sent else 'RECEIVED'}: {html.escape(spread)}<br/>"
+
+
 THIRD: dict[str, Callable[[bool, str, int], str]] = {
+    "Elasticsearch": _nested,
+    "JSON in Docker's": _docker,
+    "a console's objects": _members,
+    "a word processor": _curly,
+    "log4j's XML": _cdata,
+    "java.util.logging's XML": _jul,
+    "a web page": _page,
     "PHP": _php,
     "JSON behind the name of a container": _pods,
     "a line above": _above,

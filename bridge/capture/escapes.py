@@ -1,0 +1,109 @@
+"""Undoes how loggers and web pages write XML: with escapes, in quotes, without brackets. Pure."""
+
+import html
+import re
+from collections.abc import Callable
+from contextlib import suppress
+
+NAMES = (
+    "message|presence|iq|stream|features|error|auth|challenge|response|success|failure|abort"
+    "|starttls|proceed|authenticate|continue|next|enabled?|resumed?|failed|r|a|body|open|close"
+    "|handshake"
+)
+"""The names of elements at the root of a stream, for patterns."""
+
+_UNQUOTED = re.compile(r"""[^"'\\]*(?:\\/[^"'\\]*)*""")
+_ESCAPED_QUOTE = re.compile(r"""(?<==)\\+(["'])""")
+_DOUBLED = re.compile(r'=""[^"\s/>]')
+"""A value of an attribute in a field of CSV (RFC 4180), which doubles quotes."""
+_FIELD = re.compile(r'[^"]*(?:""[^"]*)*')
+_ESCAPE = re.compile(
+    r"\\(?:x\{([0-9a-fA-F]{1,6})\}|x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|([0-7]{3})|(.))", re.DOTALL
+)
+_BYTE = re.compile(r"\\(?:x[89a-f]|[23][0-7]{2})")
+_LETTERS = dict(zip("nrtbfve0", "\n\r\t\b\f\v\x1b\0", strict=True))
+
+
+def unescaped(text: str, *, is_bytes: bool = False) -> str:
+    """Return a text without the backslashes of Python, JSON, C or Erlang.
+
+    If `is_bytes`, each escaped number stands for a byte of UTF-8.
+    """
+    if "\\" not in text:
+        return text
+    plain = _ESCAPE.sub(_character, text)
+    if is_bytes and _BYTE.search(text):
+        with suppress(UnicodeEncodeError):
+            return plain.encode("latin-1").decode(errors="replace")
+    return plain
+
+
+def _character(escape: re.Match[str]) -> str:
+    long, two, four, octal, letter = escape.groups()
+    if letter is not None:
+        return _LETTERS.get(letter, letter)
+    code = int(octal, 8) if octal else int(long or two or four, 16)
+    return chr(code) if code < 0x110000 else "\ufffd"
+
+
+_WAYS: tuple[tuple[str, re.Pattern[str], Callable[[str], str]], ...] = tuple(
+    (mark, re.compile(rf"{bracket}(?:stream:)*(?:{NAMES})(?={behind})"), meaning)
+    for mark, bracket, behind, meaning in (
+        ("&lt;", "&lt;", r"[\s/]|&gt;", html.unescape),
+        ("\\u003", r"\\u003[cC]", r"[\s/\\]", unescaped),
+        ("«", "«", r"[\s/»]", lambda text: text.translate(str.maketrans("«»", "<>"))),
+        (" xmlns=", r"\(", " xmlns=", lambda text: text.translate(str.maketrans("()", "<>"))),
+    )
+)
+"""Ways to write XML without its brackets: what to look for first, its beginning, its meaning."""
+
+
+def way_of(text: str) -> Callable[[str], str] | None:
+    """Return the meaning of a line in which XML is escaped; None if it has none."""
+    for mark, pattern, meaning in _WAYS:
+        if mark in text and pattern.search(text):
+            return meaning
+    return None
+
+
+def opens_field(head: str, xml: str) -> bool:
+    """Whether the text behind `head` is a field of CSV that goes on in the next line."""
+    return head[-1:] == '"' and _DOUBLED.search(xml) is not None and bool(_FIELD.fullmatch(xml))
+
+
+def undoubled(text: str) -> str:
+    """Return a text of a field of CSV without doubled quotes."""
+    return text.replace('""', '"')
+
+
+def unquoted(head: str, xml: str) -> tuple[str, str | None]:
+    """Return the text behind `head` without quotes and escapes, and what stands behind its end.
+
+    If the text is not quoted, the second is None.
+    """
+    if head[-1:] == '"' and _DOUBLED.search(xml) and (field := _FIELD.match(xml)):
+        return undoubled(field[0]), xml[field.end() :]
+    behind = None
+    while (escape := _escaped_quote(xml)) is not None:
+        inner = _up_to(escape[1], xml)
+        behind = xml[len(inner) :] if behind is None else behind
+        xml = unescaped(inner)
+    if behind is None and head[-1:] in {"'", '"'} and "\\" in xml:
+        inner = _up_to(head[-1], xml)
+        if inner.endswith(">") and xml.startswith(head[-1], len(inner)):
+            return unescaped(inner), xml[len(inner) :]
+    return xml, behind
+
+
+def _escaped_quote(xml: str) -> re.Match[str] | None:
+    """Return the first quote, with its backslashes, if it is an attribute's and escaped."""
+    unquoted = _UNQUOTED.match(xml)
+    end = unquoted.end() if unquoted else 0
+    is_in_tag = xml.rfind("<", 0, end) > xml.rfind(">", 0, end)
+    return _ESCAPED_QUOTE.match(xml, end) if is_in_tag else None
+
+
+def _up_to(quote: str, text: str) -> str:
+    """Return the text before the first quote without a backslash."""
+    end = re.match(rf"(?:[^{quote}\\]|\\.)*", text)
+    return end[0] if end else text
