@@ -170,10 +170,11 @@ _BIND = f"{{{names.BIND}}}bind"
 def certain(element: Element) -> bool | None:
     """Return whether the client sent an element, if one side alone can send it; else None.
 
-    A stanza with `from` may be a stranger's, and says nothing.
+    A stanza with `from` may be a stranger's, and says nothing; nor do empty features, which the
+    clients of protocols like XMPP send too.
     """
     if (sent := _ONE_SIDED.get(element.tag)) is not None:
-        return sent
+        return sent if len(element) or element.tag != names.FEATURES else None
     if element.tag == names.HEADER and element.get("id") is not None:
         return False
     if element.tag == "handshake":

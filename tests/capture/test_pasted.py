@@ -204,6 +204,10 @@ NAMED: dict[str, tuple[list[str], str]] = {
         [PING, ">>> " + STATED.format("bad-format", "odd")],
         'itself ended the stream with an error (bad-format) ("odd"). It had just got the iq',
     ),
+    "a stream error before the client sends features, as protocols like XMPP's have it": (
+        ["rx: " + STATED.format("conflict", "new"), "tx: <stream:features></stream:features>"],
+        "Another session took over",
+    ),
     "an element of the logger's own around each stanza": (
         [f"got: <box>{BOUNCE}</box>"],
         "is not in it",
