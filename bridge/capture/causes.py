@@ -238,7 +238,7 @@ asked: unanswered; warning, RFC 6120, 8.2.3
     The client's request {what} was never answered by {other}.
     -> Let the client give up after a while, and look whether the other side is there.
 silent: silent; error, XEP-0045, 7.4
-    The message {what} reached the client, and it sent no message {within}. So it is the program,
+    The message {what} reached the client, and it sent no answer {within}. So it is the program,
     not the network.
     -> Look at the client's handler for messages: whether it is called, raises, or waits.
 raised: silent; error, XEP-0045, 7.4
@@ -248,7 +248,7 @@ failed: silent; note, RFC 6120, 8
     The program failed after the {what} {where}: {failure}.
     -> See whether it should have handled what came just before.
 mentioned: silent; warning, XEP-0045, 7.4
-    The message {what} names the client, and it sent no message {within}.
+    The message {what} names the client, and it sent no answer {within}.
     -> If it was meant for the client, run explain with --command and the beginning of such
     messages.
 private: misplaced; error, XEP-0045, 7.4
@@ -265,7 +265,8 @@ unreadable: misplaced; warning, XEP-0384, 1
     client can read it.
     -> Let people write to it in clear, or give the client a library for this encryption.
 bodiless: misplaced; error, RFC 6121, 5.2.3
-    The message {what} in the room {room} was answered by a message without a body.
+    The message {what} in the room {room} was answered by a message without a body that
+    people can see.
     -> Put the answer into the body.
 error-to-room: misplaced; error, RFC 6120, 8.3.1
     The client sent an error to the whole room {room}.

@@ -101,8 +101,9 @@ def ended(ending: Ending, client: Entity, login: LoginState, stanza: Stanza) -> 
     after, domain = _after(ending, stanza), client.domain
     if stanza.element.tag == FOOTER:
         # The client may have closed the stream first, in a part that the log lost.
-        if ending.last is None or ending.last.element.tag != HOLE:
-            name = "cut" if stanza.element.get("cut") else "closed"
+        was_cut = stanza.element.get("cut")
+        if was_cut or ending.last is None or ending.last.element.tag != HOLE:
+            name = "cut" if was_cut else "closed"
             yield cause(name, stanza.place, about=domain, after=after)
         return
     condition, text = condition_of(stanza.element)
@@ -180,6 +181,6 @@ def _after(ending: Ending, stanza: Stanza) -> str:
 def _what(element: Element) -> str:
     """Return a few words that name a stanza or another element."""
     if element.tag == HOLE:
-        return "stanza that is no XML"
+        return "stanza that cannot be read"
     to, name = element.get("to"), local(element.tag)
     return f"{name} to {quoted(to, 100)}" if to and element.tag != HEADER else name

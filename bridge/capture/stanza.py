@@ -30,6 +30,11 @@ PAUSE = "{urn:xmpp-bridge:tap}pause"
 when it stops."""
 
 
+SOMEBODY = "*"
+"""Stands for the local part of an address in what `tap` keeps, if that is not kept. Without it, an
+address would be taken for its server's."""
+
+
 class LogPlace(NamedTuple):
     """A position in the logs that were read."""
 

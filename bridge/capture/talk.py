@@ -14,7 +14,7 @@ from bridge.capture.rooms import Rooms
 from bridge.capture.stanza import MAX_TEXT, QUOTED, LogPlace, Stanza, spaces_of
 from bridge.capture.waiting import PATIENCE_STANZAS, AwaitedStanzas
 from bridge.newest import Newest
-from bridge.text import counted, quoted
+from bridge.text import counted, quoted, searchable
 from bridge.wire import names
 from bridge.wire.meaning import ENCRYPTIONS, SIGNALS
 from bridge.wire.speech import (
@@ -185,6 +185,8 @@ class Talk:
             if not stanza.sent and self.mistyped is not None:
                 yield self.mistyped  # the error says so itself
                 self.mistyped = None
+            elif stanza.sent:
+                self.react()
         elif stanza.sent:
             yield from self._take_sent(rooms, message, element)
         else:
@@ -364,7 +366,10 @@ class Talk:
             yield from self._take_answer(heard, message)
         forms = [form_without_numbers(each.body) for each in (self.said, message) if each]
         self.repeats = len({*forms}) == 1
-        self.said, self.heard, self.is_crowded = message, None, False
+        self.said = message
+        # Besides a private word, the room may still get its answer.
+        if message.is_public or heard is None or not heard.is_public:
+            self.heard, self.is_crowded = None, False
 
     def _take_own_turn(self, rooms: Rooms, message: Heard) -> Iterator[Finding]:
         """Find that the client and other programs answer each other."""
@@ -447,7 +452,7 @@ def _where(heard: Heard, talk: Talk, rooms: Rooms, message: Heard, element: Elem
             return "encrypted"
         if not message.is_public:
             return "private" if message.nickname in {heard.nickname, ""} else ""
-        return "" if body else "bodiless"
+        return "" if searchable(body).strip() else "bodiless"
     if heard.body in body:  # the client passes it on, which is no answer
         return ""
     if rooms.at(jid):

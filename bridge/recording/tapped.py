@@ -74,10 +74,18 @@ def files_about(folder: Path, room: str, nickname: str) -> Iterator[Path]:
     be escaped in a file is left out of the search. Call this in a thread: it blocks.
     """
     name = nickname if nickname.isascii() and nickname.isalnum() else ""
-    wanted = json.dumps(f"{lower_bare(room)}/{name.lower()}")[1:-1].encode()
+    yield from _files_with(folder, json.dumps(f"{lower_bare(room)}/{name.lower()}")[1:-1])
+
+
+def files_for(folder: Path, room: str) -> Iterator[Path]:
+    """Yield the files of clients that are for a room by the settings of `tap`, newest first."""
+    yield from _files_with(folder, json.dumps(lower_bare(room)))  # within XML, quotes are escaped
+
+
+def _files_with(folder: Path, text: str) -> Iterator[Path]:
     for path in _newest_first(folder):
         with suppress(OSError), path.open("rb") as file:  # it was replaced, or is another user's
-            if any(wanted in line.lower() for line in file):
+            if any(text.encode() in line.lower() for line in file):
                 yield path
 
 

@@ -56,6 +56,11 @@ class StreamLane:
         if self._held and (is_passed_on or len(self._held) > MAX_HELD_BYTES):
             yield Piece(self.rest(), None)
 
+    @property
+    def held(self) -> int:
+        """How many bytes of a stanza are held that is not whole yet."""
+        return len(self._held)
+
     def rest(self) -> bytes:
         """Return what is held, and hold it no longer."""
         return self._cut(len(self._held))

@@ -229,6 +229,8 @@ class Link:
 
     def _receive(self, sent: bool, data: bytes) -> None:
         self._play(self._relay.receive(sent, data))
+        if sent:
+            self._witness.hold(self._session, self._relay.held)
 
     def _play(self, steps: Iterable[Step]) -> None:
         # What came together goes on together: a server may take a blank behind `<starttls/>` for

@@ -3,13 +3,14 @@
 import json
 import logging
 import os
+from collections.abc import Collection
 from pathlib import Path
 from xml.etree.ElementTree import Element, SubElement
 
-from bridge.capture.stanza import FOOTER, HOLE, STANZA_TAGS
+from bridge.capture.stanza import FOOTER, HOLE, SOMEBODY, STANZA_TAGS
 from bridge.logs import FileHandler
 from bridge.recording.tapped import MAX_BYTES, lock_file
-from bridge.wire.names import BIND, HEADER, domain_of, local
+from bridge.wire.names import BIND, HEADER, domain_of, local, lower_bare
 from bridge.wire.xmlwriter import written
 from bridge.xmpp.link.stream import STREAM_FOOTER
 from bridge.xmpp.link.trace import redacted
@@ -37,9 +38,21 @@ class CaptureFile:
         """Whether opening the file was tried, with success or not."""
         self._waiting = list[str]()
 
-    def add(self, at: str, sent: bool, session: str, xml: str, size: int = 0) -> None:
-        """Add an entry; `size` is how many bytes passed, if `xml` has not all of them."""
+    def add(
+        self,
+        at: str,
+        sent: bool,
+        session: str,
+        xml: str,
+        size: int = 0,
+        rooms: Collection[str] = (),
+    ) -> None:
+        """Add an entry; `size` is how many bytes passed, if `xml` has not all of them.
+
+        `rooms` are the rooms of the settings, for the beginning of a stream: it may never get in.
+        """
         direction, more = "out" if sent else "in", f', "bytes": {size}' if size else ""
+        more += f', "rooms": {json.dumps(sorted(rooms))}' if rooms else ""
         entry = f'"at": "{at}", "direction": "{direction}", "connection": "{session}"'
         self._waiting.append(f'{{{entry}, "xml": {json.dumps(xml)}{more}}}')
 
@@ -77,11 +90,13 @@ class CaptureFile:
         self.path = path
 
 
-def recorded(sent: bool, element: Element, raw: bytes, *, is_known: bool) -> tuple[str, int]:
+def recorded(
+    sent: bool, element: Element, raw: bytes, *, is_known: bool, is_near: bool = False
+) -> tuple[str, int]:
     """Return what is kept of an element, as XML, and how many bytes passed if that is not all.
 
     Unless it `is_known` that a stanza is from or to a room or its service, only its kind is kept,
-    and no words.
+    and no words; and the bare address only if it `is_near`: a room of that service.
     """
     if element.tag == FOOTER:
         return STREAM_FOOTER, 0
@@ -90,21 +105,23 @@ def recorded(sent: bool, element: Element, raw: bytes, *, is_known: bool) -> tup
     is_stanza = element.tag in STANZA_TAGS
     is_bind = element.find(f"{{{BIND}}}bind") is not None
     if is_stanza and not is_bind and not is_known:
-        return written(_outline(sent, element)), len(raw)
+        return written(_outline(sent, element, is_near=is_near)), len(raw)
     clean = redacted(element)
     is_raw = element.tag == HEADER or (is_stanza and raw.startswith(b"<" + element.tag.encode()))
     return (raw.decode("utf-8", "replace") if clean is element and is_raw else written(clean)), 0
 
 
-def _outline(sent: bool, element: Element) -> Element:
+def _outline(sent: bool, element: Element, *, is_near: bool) -> Element:
     """Return a stanza without words: its kind, its id, and the condition of its error.
 
-    Of the other side's address the domain is kept.
+    Of the other side's address the domain is kept, after `SOMEBODY` if it has a local part.
     """
     kept = Element(element.tag, {key: value for key, value in element.items() if key in KEPT})
     other = "to" if sent else "from"
     if other in kept.attrib:
-        kept.set(other, domain_of(kept.attrib[other]))
+        bare = lower_bare(kept.attrib[other])
+        hidden = f"{SOMEBODY}@{domain_of(bare)}" if "@" in bare else bare
+        kept.set(other, bare if is_near else hidden)
     for child in element:
         copy = SubElement(kept, child.tag)
         if child.tag == "priority" and (child.text or "").strip().lstrip("-").isdecimal():

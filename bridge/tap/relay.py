@@ -126,6 +126,11 @@ class Relay:
                 yield from self.receive(sent, lane.rest())
                 return
 
+    @property
+    def held(self) -> int:
+        """How many bytes of a client's stanza are held that is not whole yet."""
+        return self._lanes[True].held
+
     def close(self, sent: bool) -> Iterator[Step]:
         """Let out what is held of a side that has ended its connection."""
         yield Passage(sent, self._lanes[sent].rest())

@@ -38,6 +38,10 @@ mismatch: tls; note, RFC 6120, 5.4.1
 taken-out: session; note, RFC 6120, 4.3
     Tap took out {what}.
     -> The client goes on without it.
+unfinished: refused; warning, RFC 6120, 11.6
+    The client began a stanza and has not finished it for {seconds:g} s ({size} bytes): the server
+    has got none of it, and takes what follows for a part of it.
+    -> Let the client close each element that it opens, best by a library that writes the XML.
 unreadable: ended; error, RFC 6120, 4.9.3
     The server sent something before the login that cannot be read ({reason}), so tap ended the
     stream.
@@ -46,7 +50,7 @@ unreadable: ended; error, RFC 6120, 4.9.3
 }
 
 
-def remark(name: str, place: LogPlace, **words: str) -> Finding:
+def remark(name: str, place: LogPlace, **words: object) -> Finding:
     """Return the finding of a row; a stranger's words among `words` are `quoted`."""
     row = _REMARKS[name]
     severity, _, clause = row.outcome.partition(", ")

@@ -16,6 +16,9 @@ from bridge.text import iso
 from bridge.wire.names import COMPONENT, HEADER, domain_of, lower_bare
 from bridge.wire.xmlwriter import written
 
+UNFINISHED_SECONDS = 2.0
+"""Clients write a stanza at once. One that is not whole after this time probably never will be."""
+
 
 class Witness:
     """Sees the streams of all clients of one tap."""
@@ -37,14 +40,16 @@ class Witness:
         self.capture = Capture(command=command, observe=self._observe, on_new=self._say)
         self._file = file
         known = frozenset(map(lower_bare, rooms))
-        self._rooms = known.union(map(domain_of, known))
-        """The rooms of the settings, and their services."""
+        self._rooms = known
+        """The rooms of the settings."""
         self._show, self._draw, self._clock = show, draw, clock
         self._streams: dict[str, Examined] = {}
         """The streams under way, by the name of their session."""
         self._noted = set[str]()
         """The messages of the notes that were shown."""
         self._numbers = count(1)
+        self._unfinished: dict[str, tuple[float, int]] = {}
+        """Since when a client's stanza is not whole, and how many bytes of it came, by session."""
 
     def begin(self) -> str:
         """Return the name of a new session."""
@@ -54,6 +59,8 @@ class Witness:
         """Take what a client sent or got."""
         if element.tag == HEADER and COMPONENT.encode() in raw:
             element.set("xmlns", COMPONENT)
+        if sent:
+            self._unfinished.pop(session, None)
         now = self._clock()
         at = iso(now)
         self.capture.take(Stanza(sent, element, LogPlace("", 0, at), now, session))
@@ -61,15 +68,30 @@ class Witness:
         if stream.client.bound:
             self._file.account = self._file.account or stream.client.account
         other = lower_bare(element.get("to" if sent else "from", ""))
-        joined = (room.jid for room in stream.rooms.by_jid.values() if room.nickname)
-        is_known = other in self._rooms or any(other in {room, domain_of(room)} for room in joined)
-        self._file.add(at, sent, session, *recorded(sent, element, raw, is_known=is_known))
+        joined = {room.jid for room in stream.rooms.by_jid.values() if room.nickname}
+        rooms = self._rooms | joined
+        services = set(map(domain_of, rooms))
+        kept = recorded(
+            sent,
+            element,
+            raw,
+            is_known=other in rooms | services,
+            is_near=domain_of(other) in services,
+        )
+        begins = sent and element.tag == HEADER
+        self._file.add(at, sent, session, *kept, rooms=self._rooms if begins else ())
+
+    def hold(self, session: str, size: int) -> None:
+        """Note how many bytes of a client's stanza came that is not whole yet; 0 if all are."""
+        since, _ = self._unfinished.pop(session, (self._clock(), 0))
+        if size:
+            self._unfinished[session] = since, size
 
     def flush(self) -> None:
         """Write to the file what was taken."""
         self._file.flush()
 
-    def add(self, session: str, name: str, **words: str) -> None:
+    def add(self, session: str, name: str, **words: object) -> None:
         """Take what tap itself has found: a row of `remarks`."""
         finding = remark(name, LogPlace("", 0, iso(self._clock())), **words)
         if session not in self._streams:  # nothing has passed yet
@@ -81,8 +103,15 @@ class Witness:
             self._show(finding)
 
     def pause(self) -> None:
-        """Tell the rules the time: an answer may be overdue."""
-        self.capture.pause(self._clock(), self._streams)
+        """Tell the rules the time: an answer, or the rest of a stanza, may be overdue."""
+        now = self._clock()
+        self.capture.pause(now, self._streams)
+        for session, (since, size) in [*self._unfinished.items()]:
+            if now - since >= UNFINISHED_SECONDS:
+                del self._unfinished[session]
+                self.add(session, "unfinished", seconds=UNFINISHED_SECONDS, size=size)
+                self._file.add(iso(since), True, session, "<", size)
+                self.flush()
 
     def end(self, session: str, sent: bool | None) -> None:
         """Note that one side has ended its connection: the client, if it `sent`; None for tap."""
@@ -96,6 +125,7 @@ class Witness:
             self.pause()
             self._file.add(iso(self._clock()), False, session, written(Element(PAUSE)))
         del self._streams[session]
+        self._unfinished.pop(session, None)
         self.flush()
 
     def close(self, domain: str) -> None:

@@ -7,12 +7,15 @@ from statistics import median
 
 from bridge.capture.capture import Capture
 from bridge.capture.examined import Examined
+from bridge.capture.finding import Severity
 from bridge.capture.reader import MAX_LINE_BYTES, LogReader
 from bridge.capture.stanza import Stanza
 from bridge.capture.times import time_in
 from bridge.capture.verdict import explanation, verdict
-from bridge.recording.tapped import files_about, is_written
+from bridge.recording.tapped import files_about, files_for, is_written
 from bridge.text import iso, quoted
+from bridge.tools.delivery import Delivery
+from bridge.wire.names import lower_bare
 from bridge.xmpp.checks.evidence import Evidence, Finding, list_of
 from bridge.xmpp.checks.questions import asks_of, left_out
 
@@ -51,12 +54,82 @@ class _Clock:
         return seconds + (median(self._ahead) if self._ahead else 0)
 
 
+class _BotLog:
+    """What a capture says of an occupant's streams, and of the bridge's last message on them."""
+
+    def __init__(self, evidence: Evidence) -> None:
+        self._evidence = evidence
+        self._clock = _Clock(evidence)
+        self._delivery = Delivery(evidence)
+        self._is_complete = False
+
+    def streams_of(self, path: Path, until: float | None = None) -> Sequence[Examined]:
+        """Return the streams in the end of a log; raises `OSError`.
+
+        With `until`, the log is complete up to this time: what had not come by then never came.
+        """
+        evidence = self._evidence
+        command = self._delivery.body if until is not None else ""
+        if not command and (left := left_out(evidence, asks_of(evidence))):
+            command = left[-1].asks[-1].what
+        capture = Capture(command=command, nickname=evidence.nickname, observe=self._observe)
+        reader = LogReader(path.name)
+        with path.open("rb") as file:
+            size = file.seek(0, 2)
+            file.seek(max(0, size - MAX_LOG_BYTES))
+            if size > MAX_LOG_BYTES:
+                file.readline(MAX_LINE_BYTES)  # the rest of a line
+            while line := file.readline(MAX_LINE_BYTES):
+                for stanza in reader.feed(line):
+                    capture.take(stanza)
+        for stanza in reader.end():
+            capture.take(stanza)
+        if until is not None:
+            self._is_complete = True
+            capture.pause(until)
+        capture.finish()
+        return capture.streams
+
+    def finding(
+        self, path: Path, ours: Sequence[Examined], outside: Sequence[Examined] = ()
+    ) -> Finding:
+        """Return what the occupant's streams, which are from a file, show to be wrong.
+
+        `outside` are its later streams on which it asked to join no room.
+        """
+        evidence, where = self._evidence, quoted(str(path), MAX_TEXT)
+        findings = [finding for each in ours for finding in each.findings()]
+        cause = explanation(findings)
+        if cause is None and evidence.occupant is None:  # it may say why the occupant is not there
+            whys = [it for it in findings if it.name == "join" or it.severity is Severity.WARNING]
+            cause = next((it for it in reversed(whys) if it.name in {"join", "removed"}), None)
+        did = self._delivery.sentence(ours if self._is_complete else (), outside)
+        if cause is None:
+            detail = did or f"The log {where} of {evidence.who}: {verdict(findings)}"
+            return Finding(None, detail, remark=bool(did))
+        seconds = self._clock.seconds_of(cause.place.at)
+        when = cause.place.at if seconds is None else iso(seconds)
+        at = f" at {when}" if when else ""
+        line = f"line {cause.place.line} of " if cause.place.line else ""
+        detail = f"n the stream of {evidence.who}{at} ({line}{where}), {cause.name}: "
+        detail += cause.message
+        if did and not (cause.cause == "silent" and self._delivery.is_ignored):
+            detail += f" {did}"
+        if seconds is not None and _is_over(seconds, evidence):
+            return Finding(None, f"Earlier, o{detail}", cause.hint, remark=True)
+        return Finding(False, f"O{detail}", cause.hint)
+
+    def _observe(self, examined: Examined, stanza: Stanza) -> None:
+        self._clock.take(examined, stanza)
+        self._delivery.take(examined, stanza)
+
+
 def stream(path: Path, evidence: Evidence) -> Finding:
     """Return what a bot's log says of its stream, as the finding `stream`; it may take seconds."""
-    clock = _Clock(evidence)
+    reading = _BotLog(evidence)
     where = quoted(str(path), MAX_TEXT)
     try:
-        streams = _read(path, evidence, clock)
+        streams = reading.streams_of(path)
     except OSError as error:
         hint = "BRIDGE_BOT_LOGS, or --log, names the file."
         return Finding(None, f"The log {where} cannot be read: {error.strerror}.", hint)
@@ -64,7 +137,7 @@ def stream(path: Path, evidence: Evidence) -> Finding:
     # A bot that failed before it joined named no room.
     ours = ours or [each for each in streams if not each.stream.rooms.by_jid]
     if ours:
-        return _finding_of(path, ours, evidence, clock)
+        return reading.finding(path, ours)
     seen = {it.nickname for each in streams for it in each.stream.rooms.by_jid.values()}
     others = f"; it names {list_of(sorted(seen)[:3])}" if seen else ""
     detail = f"The log {where} has no stream of {evidence.who} in {quoted(evidence.room)}"
@@ -74,35 +147,33 @@ def stream(path: Path, evidence: Evidence) -> Finding:
 def tapped(folder: Path, evidence: Evidence) -> tuple[Path, Finding] | None:
     """Return the file in which `tap` kept the occupant's stream in the room, and what it says.
 
-    Return None if no file has it. This may take seconds.
+    If no stream is the occupant's, and nobody in the room has the nickname, a client may be meant
+    that `tap` was told is for the room, and that never asked to join one. Return None if no file
+    has either. This may take seconds.
     """
     for path in files_about(folder, evidence.room, evidence.nickname):
-        clock = _Clock(evidence)
+        reading = _BotLog(evidence)
         with suppress(OSError):  # it was replaced just now
-            until = evidence.now if is_written(path) else None
-            streams = _read(path, evidence, clock, until)
+            streams = reading.streams_of(path, evidence.now if is_written(path) else None)
             if ours := [each for each in streams if _is_of(each, evidence)]:
-                return path, _finding_of(path, ours, evidence, clock)
+                later = streams[streams.index(ours[-1]) + 1 :]
+                return path, reading.finding(path, ours, [*filter(_is_outside, later)])
+    for path in files_for(folder, evidence.room) if evidence.occupant is None else ():
+        with suppress(OSError):
+            until = evidence.now if is_written(path) else None
+            streams = _BotLog(evidence).streams_of(path, until)
+            if until is not None and streams and all(map(_is_outside, streams)):
+                return path, _outside(path, streams)
     return None
 
 
-def _finding_of(path: Path, ours: Sequence[Examined], evidence: Evidence, clock: _Clock) -> Finding:
-    """Return what the occupant's streams, which are from a file, show to be wrong."""
-    where = quoted(str(path), MAX_TEXT)
-    findings = [finding for each in ours for finding in each.findings()]
+def _outside(path: Path, streams: Sequence[Examined]) -> Finding:
+    """Return what is wrong with a client of the room that asked to join none."""
+    findings = [finding for each in streams for finding in each.findings()]
     cause = explanation(findings)
-    if cause is None and evidence.occupant is None:  # a note may say why it is not there
-        cause = next((finding for finding in findings if finding.name == "join"), None)
-    if cause is None:
-        return Finding(None, f"The log {where} of {evidence.who}: {verdict(findings)}")
-    seconds = clock.seconds_of(cause.place.at)
-    when = cause.place.at if seconds is None else iso(seconds)
-    at = f" at {when}" if when else ""
-    line = f"line {cause.place.line} of " if cause.place.line else ""
-    detail = f"n the stream of {evidence.who}{at} ({line}{where}), {cause.name}: {cause.message}"
-    if seconds is not None and _is_over(seconds, evidence):
-        return Finding(None, f"Earlier, o{detail}", cause.hint, remark=True)
-    return Finding(False, f"O{detail}", cause.hint)
+    why = f"{cause.name}: {cause.message}" if cause else "It has not asked to join."
+    who = f"Behind tap, {quoted(path.stem)} should be in this room by its settings"
+    return Finding(None, f"{who}, and never was. {why}", cause.hint if cause else "", remark=True)
 
 
 def _is_over(seconds: float, evidence: Evidence) -> bool:
@@ -116,34 +187,15 @@ def _is_over(seconds: float, evidence: Evidence) -> bool:
     return evidence.occupant is not None and (answered or old)
 
 
-def _read(
-    path: Path, evidence: Evidence, clock: _Clock, until: float | None = None
-) -> Sequence[Examined]:
-    """Return the streams in the end of a log; raises `OSError`.
-
-    With `until`, the log is complete up to this time: what had not come by then never came.
-    """
-    left = left_out(evidence, asks_of(evidence))
-    command = left[-1].asks[-1].what if left else ""
-    capture = Capture(command=command, nickname=evidence.nickname, observe=clock.take)
-    reader = LogReader(path.name)
-    with path.open("rb") as file:
-        size = file.seek(0, 2)
-        file.seek(max(0, size - MAX_LOG_BYTES))
-        if size > MAX_LOG_BYTES:
-            file.readline(MAX_LINE_BYTES)  # the rest of a line
-        while line := file.readline(MAX_LINE_BYTES):
-            for stanza in reader.feed(line):
-                capture.take(stanza)
-    for stanza in reader.end():
-        capture.take(stanza)
-    if until is not None:
-        capture.pause(until)
-    capture.finish()
-    return capture.streams
-
-
 def _is_of(examined: Examined, evidence: Evidence) -> bool:
     """Whether a stream is the occupant's in the room."""
-    seat = examined.stream.rooms.at(evidence.room)
-    return seat is not None and evidence.nickname in {seat.nickname, seat.former_nickname}
+    return any(
+        lower_bare(seat.jid) == lower_bare(evidence.room)
+        and evidence.nickname in {seat.nickname, seat.former_nickname}
+        for seat in examined.stream.rooms.by_jid.values()
+    )
+
+
+def _is_outside(examined: Examined) -> bool:
+    """Whether the client never asked on this stream to be let into a room."""
+    return examined.stream.first is not None and not examined.stream.rooms.by_jid

@@ -150,7 +150,10 @@ class _Examination:
         # In a thread: it may take long to compare what a crowd has said.
         conclusion = await asyncio.to_thread(diagnosis.find, known)
         note = ""
-        if conclusion.finding in {"pair", "account"} or conclusion.outcome == "unknown":
+        is_open = conclusion.outcome == "unknown" or (
+            conclusion.finding == "stream" and known.is_silent  # it may hang
+        )
+        if conclusion.finding in {"pair", "account"} or is_open:
             known = known._replace(**(await self._partners(membership, known))._asdict())
             occupant = known.occupant
             if conclusion.finding != "pair" and occupant is not None and not occupant.own:

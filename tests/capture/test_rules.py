@@ -320,6 +320,10 @@ CASES = {
         ),
         ("misplaced", "error", 16, "without a body"),
     ),
+    "answered by hidden characters": (
+        timed(*IN, said("Ann", "bot: ping"), says("\u200b\u2060")),
+        ("misplaced", "error", 16, "without a body that people can see"),
+    ),
     "answers itself": (
         timed(*IN, *[says("ho"), said("bot", "ho")] * 7),
         ("misplaced", "error", 27, "its own"),
@@ -462,6 +466,7 @@ def admin(request: str) -> str:
     return f">>> <iq type='set' id='q' to='{ROOM}'>{query}</iq>"
 
 
+REFUSES = f">>> <message to='{ROOM}/Ann' type='error'>{error('bad-request')}</message>"
 RIGHT = {
     "types, in a thread": [*IN, ASKED, sends(f"{TYPING}<thread>x</thread>"), says("ok")],
     "types, and stores nothing": [*IN, ASKED, sends(f"{TYPING}<no-store xmlns='urn:xmpp:hints'/>")],
@@ -486,6 +491,12 @@ RIGHT = {
     "whispers its help, having answered others": [
         *[*IN, said("Ann", "!ping"), says("pong"), "pause 9"],
         *[said("Ann", "!help"), says("x", f"{ROOM}/Ann", "chat")],
+    ],
+    "whispers before it answers the room": [
+        *[*IN, said("Ann", "!ping"), says("wait", f"{ROOM}/Ann", "chat"), says("pong")],
+    ],
+    "refuses a question by an error": [
+        *[*IN, ASKED, REFUSES, "pause 11", *QUIET],
     ],
     "hands a command's words to somebody": [
         *[*IN, *[said("Ann", "!tell Ben hi"), says("hi", f"{ROOM}/Ben", "chat")] * 3],

@@ -3,12 +3,20 @@
 import json
 import stat
 from pathlib import Path
+from typing import Any
 from xml.etree.ElementTree import Element
 
 import pytest
 
 from bridge.capture.elements import elements_of
-from bridge.recording.tapped import MAX_BYTES, file_of, files_about, folder_of, is_written
+from bridge.recording.tapped import (
+    MAX_BYTES,
+    file_of,
+    files_about,
+    files_for,
+    folder_of,
+    is_written,
+)
 from bridge.tap.record import CaptureFile, recorded
 from bridge.tap.witness import Witness
 from bridge.text import iso
@@ -25,7 +33,7 @@ def element(xml: str) -> Element:
     return parsed
 
 
-def entries(record: CaptureFile) -> list[dict[str, str]]:
+def entries(record: CaptureFile) -> list[dict[str, Any]]:
     assert record.path is not None
     return [json.loads(line) for line in record.path.read_text("utf-8").splitlines()]
 
@@ -205,6 +213,52 @@ def test_words_are_kept_of_rooms_alone(xml: str, kept: bool) -> None:
     assert kept or "ann@" not in text
     assert element(text).get("type") == element(xml).get("type")
     assert ("policy-violation" in text) is ("policy-violation" in xml)
+
+
+@pytest.mark.parametrize(
+    ("to", "kept"),
+    [
+        ("ann@else.where/r", "*@else.where"),
+        ("else.where", "else.where"),
+        ("Lobby@conference.localhost/Ann", "lobby@conference.localhost"),
+        ("ann@localhost", "*@localhost"),
+    ],
+)
+def test_of_an_address_only_a_room_of_the_same_service_is_kept(
+    to: str, kept: str, tmp_path: Path
+) -> None:
+    record = CaptureFile(tmp_path, "bot@localhost")
+    seen(
+        witness_of(record, ROOM), f"><message to='{to}' type='chat'><body>{WORDS}</body></message>"
+    )
+    (entry,) = entries(record)
+    assert (element(entry["xml"]).get("to"), WORDS in entry["xml"]) == (kept, False)
+
+
+def test_the_beginning_of_a_stream_has_the_rooms_of_the_settings(tmp_path: Path) -> None:
+    record = CaptureFile(tmp_path, "bot@localhost")
+    seen(witness_of(record, ROOM), f">{STREAM.replace('>', '/>')}", STREAM.replace(">", "/>"))
+    begun, answered = entries(record)
+    assert (begun["rooms"], "rooms" in answered) == ([ROOM], False)
+    assert [*files_for(tmp_path, ROOM.upper())] == [record.path]
+    assert [*files_for(tmp_path, f"x{ROOM}")] == []
+
+
+def test_a_stanza_that_is_not_finished_is_told_and_kept_as_a_hole(tmp_path: Path) -> None:
+    record, shown, now = CaptureFile(tmp_path, "bot@localhost"), list[str](), [NOW]
+    witness = Witness(record, [ROOM], lambda it: shown.append(it.message), clock=lambda: now[0])
+    session = witness.begin()
+    witness.hold(session, 40)
+    now[0] += 1
+    witness.take(session, True, element("<presence/>"), b"<presence/>")
+    for size, seconds in ((50, 1.9), (0, 0.1), (60, 1.9), (61, 0.1)):
+        witness.hold(session, size)
+        now[0] += seconds
+        witness.pause()
+    (told,) = shown
+    assert "has not finished it for 2 s (61 bytes)" in told
+    last = entries(record)[-1]
+    assert (last["xml"], last["direction"], last["bytes"]) == ("<", "out", 61)
 
 
 def test_a_room_that_the_client_joins_is_known_from_then_on(tmp_path: Path) -> None:

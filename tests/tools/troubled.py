@@ -367,6 +367,9 @@ TROUBLES: dict[str, Trouble] = {
     "it answers with an empty body": Trouble(
         "answer", lambda bot, _: bot.send(Element("{jabber:client}body")), hows="no-body"
     ),
+    "it answers with hidden characters alone": Trouble(
+        "answer", lambda bot, _: bot.send(body="\u200b\u2060"), hows="no-body"
+    ),
     "it answers with an error": Trouble("answer", with_an_error, hows="error", on_both=True),
     "it answers twice": Trouble("answer", twice, hows="public public"),
     "it answers late": Trouble("answer", late, hows="public", seconds=10),

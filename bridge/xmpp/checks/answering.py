@@ -60,7 +60,7 @@ HOWS = {
         "Turn encryption off for this room in the program.",
     ),
     "no-body": (
-        "with a message that has no body, so that people see nothing",
+        "with a message that has no body that people can see",
         "xmppTrace shows the stanza: does the program send an empty text?",
     ),
     "error": (

@@ -229,7 +229,10 @@ def _answer(evidence: Evidence) -> Finding:
         return Finding(False, f"{who} answered twice in the same words, {UNLESS}.", answering.TWICE)
     if not prompt:
         return Finding(False, f"{who} answered late, {after}.", answering.SLOW)
-    detail = f"{who} answered what the bridge said last {after}"
+    how = " by a reaction" if first.get("reactions") else ""
+    if first.get("replaces"):  # it was said before: what is said after the question comes first
+        how = " by changing what it had said before, which people may overlook,"
+    detail = f"{who} answered what the bridge said last{how} {after}"
     return Finding(True, f"{detail}{_unless_to_another(evidence, heard)}.")
 
 

@@ -10,7 +10,7 @@ from itertools import islice
 from operator import attrgetter
 from typing import Literal, NamedTuple, TypeAlias
 
-from bridge.text import JOINERS, iso, name_of, quoted, visible
+from bridge.text import JOINERS, iso, name_of, quoted, searchable, visible
 from bridge.wire.meaning import SIGNALS
 from bridge.wire.speech import COMMAND_CHARACTERS
 from bridge.xmpp.model import events
@@ -359,7 +359,7 @@ def how_said(message: events.MessageReceived) -> How | None:
     """Return how people get a message; None if it has only signals. They see reactions."""
     if message.encrypted:
         return "encrypted"
-    if not message.body and not message.reactions:
+    if not searchable(message.body or "").strip() and not message.reactions:
         return None if is_signal(message.payload) or message.reactions is not None else "no-body"
     return "private" if message.type == "chat" else "public"
 

@@ -217,6 +217,8 @@ FOUND: list[tuple[str, Evidence, bool | None, str]] = [
     ("answer", answered(PONG | {"answerMs": LATE_MS + 1.0}), False, "late, after 5,001 ms"),
     ("answer", answered(PONG | {"how": "private"}), False, "in private"),
     ("answer", answered(PONG | {"how": "private"}, PONG), True, "said last after 20 ms"),
+    ("answer", answered(PONG | {"reactions": ["x"]}), True, "last by a reaction after 20 ms"),
+    ("answer", answered(PONG | {"replaces": "m0"}), True, "last by changing what it had said"),
     ("answer", answered({"how": "encrypted", "answerMs": 1.0}), False, "encrypted"),
     ("answer", answered({"how": "no-body", "answerMs": 1.0}), False, "no body"),
     (

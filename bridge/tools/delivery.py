@@ -1,0 +1,114 @@
+"""Whether the bridge's message came on a client's own stream, and what the client sent then. Pure.
+
+The room shows neither. Only `tap`, or the client's log, sees what the client sends elsewhere.
+"""
+
+from collections.abc import Sequence
+from xml.etree.ElementTree import Element
+
+from bridge.capture.examined import Examined
+from bridge.capture.stanza import FOOTER, HOLE, QUOTED, SOMEBODY, Stanza
+from bridge.text import iso, quoted
+from bridge.wire.names import domain_of, local, lower_bare
+from bridge.xmpp.checks.evidence import Evidence, body_of, words_of
+
+MAX_DEEDS = 3
+"""The most stanzas of a client that a sentence names."""
+
+DEEDS = frozenset({"message", "presence", "iq", HOLE, FOOTER})
+"""The tags of what a client does of its own accord. Of requests, only those that change something
+count: libraries ask for other things by themselves."""
+
+
+class Delivery:
+    """Follows the bridge's last message, if an occupant has not answered it."""
+
+    def __init__(self, evidence: Evidence) -> None:
+        self._evidence = evidence
+        self._message = evidence.past.heard if evidence.is_silent else None
+        self._came: tuple[Examined, Stanza] | None = None
+        """The stream on which the message came, and the message there."""
+        self._deeds = list[str]()
+        """What the client sent then, each in a few words."""
+
+    @property
+    def body(self) -> str:
+        """The body of the message; empty if there is none, or if it was answered."""
+        return body_of(self._message) if self._message else ""
+
+    @property
+    def is_ignored(self) -> bool:
+        """Whether the message came, and the client has sent nothing since."""
+        return self._came is not None and not self._deeds
+
+    def take(self, examined: Examined, stanza: Stanza) -> None:
+        """Take a stanza of a capture."""
+        element = stanza.element
+        if self._message is None:
+            return
+        if not stanza.sent and element.tag == "message" and self._came is None:
+            from_ = lower_bare(element.get("from", ""))
+            is_it = element.get("id") == getattr(self._message.event, "id", None)
+            if is_it and from_ == lower_bare(self._evidence.room):
+                self._came = examined, stanza
+        elif stanza.sent and self._came is not None and self._came[0] is examined:
+            asks = element.tag == "iq" and element.get("type") != "set"
+            if element.tag in DEEDS and not asks:
+                self._deeds.append(f"{_deed(element)}{_after(self._came[1], stanza)}")
+
+    def sentence(self, streams: Sequence[Examined], others: Sequence[Examined] = ()) -> str:
+        """Return whether the message came, and what the client did then; empty if not known.
+
+        `streams` are the client's in the room, up to now, and `others` its later ones that never
+        asked to join a room. There are none if the capture may be incomplete.
+        """
+        if self._message is None:
+            return ""
+        what, who = words_of(self.body), self._evidence.who
+        if self._came is not None:
+            more = len(self._deeds) - MAX_DEEDS
+            deeds = [*self._deeds[:MAX_DEEDS], *([f"did {more} more"] if more > 0 else [])]
+            did = f"which then {', '.join(deeds)}" if deeds else "which has sent nothing since"
+            return f"{what} reached {who}, {did}."
+        if not streams:
+            return ""
+        why, last = "", streams[-1].stream
+        if last.client.ended and last.ending.last is not None:
+            why = f": its stream had ended{_at(last.ending.last)}"
+        if others and others[-1].stream.first is not None:
+            began = _at(others[-1].stream.first)
+            why += f"; another began{began}, on which it has not asked to join the room"
+        return f"{what} did not reach {who}{why}."
+
+
+def _at(stanza: Stanza) -> str:
+    return f" at {iso(stanza.seconds)}" if stanza.seconds is not None else ""
+
+
+def _after(asked: Stanza, stanza: Stanza) -> str:
+    if asked.seconds is None or stanza.seconds is None:
+        return ""
+    return f" after {(stanza.seconds - asked.seconds) * 1000:,.0f} ms"
+
+
+def _deed(element: Element) -> str:
+    """Return a few words for what a client did by sending this."""
+    tag, type_, to = element.tag, element.get("type", ""), element.get("to", "")
+    if tag == FOOTER:
+        return "ended its connection"
+    if tag == HOLE:
+        return "sent something that is no whole stanza"
+    where = f" to {quoted(to, QUOTED)}" if to else ""
+    if to.startswith(f"{SOMEBODY}@"):
+        where = f" to an address at {quoted(domain_of(to), QUOTED)}"
+    if tag == "presence":
+        return f"sent presence{f' of type {quoted(type_)}' if type_ else ''}{where}"
+    inside = ", ".join(quoted(local(child.tag), QUOTED) for child in element if child.tag != "body")
+    body, holds = element.find("body"), f" with {inside}" if inside else ""
+    if tag == "iq":
+        return f"sent a request{where}{holds}"
+    if body is not None and body.text:  # of what is not the room's, `tap` keeps no words
+        holds = f" with the body {quoted(body.text, QUOTED)}"
+    elif body is None:
+        holds = f" without a body{holds.replace('with', 'but with', 1)}"
+    return f"sent a message of type {quoted(type_ or 'normal')}{where}{holds}"

@@ -1,0 +1,151 @@
+"""Whether the bridge's message came on a bot's stream, and what the bot sent then."""
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bridge.recording.tapped import lock_file
+from bridge.text import iso
+from bridge.tools import botlog
+from bridge.xmpp.checks.diagnosis import Conclusion, find
+from bridge.xmpp.model.events import MessageReceived, MessageSent
+from tests.capture import logs
+from tests.capture.logs import HEADER, IN, LOGIN, ROOM
+from tests.xmpp.checks import watching
+
+ASKED = 1_000_000.0
+"""When the bridge asked, in seconds."""
+QUESTION = logs.said("me", "!ping", id="own-1")
+ENDS = "<<< </stream:stream>"
+SECRET = f">>> <auth xmlns='{logs.SASL}' mechanism='PLAIN'>biwsbj1ib3Qscj14</auth>"
+REFUSED = f"<<< <failure xmlns='{logs.SASL}'><not-authorized/></failure>"
+
+
+def concluded(
+    folder: Path, *lines: str, seconds: float = 5.0, there: bool = True, body: str = "!ping"
+) -> Conclusion:
+    """What comes of a silent bot and of what `tap`, which still runs, keeps of its stream.
+
+    Each line came a tenth of a second after the one before, and the last `seconds` before now.
+    """
+    path, lock = lock_file(folder, "bot@example.org")
+    try:
+        begin = ASKED - 0.1 * (lines.index(QUESTION) if QUESTION in lines else len(lines))
+        with path.open("w", encoding="utf-8") as file:
+            for number, line in enumerate(lines):
+                direction = "out" if line.startswith(">") else "in"
+                entry = {"at": iso(begin + number / 10), "direction": direction}
+                rooms = {"rooms": [ROOM]} if HEADER in line else {}
+                session = str(1 + sum(it == ENDS for it in lines[:number]))
+                entry |= {"connection": session, "xml": line[4:]}
+                file.write(json.dumps(entry | rooms) + "\n")
+        bot = replace(watching.BOT, jid=f"{ROOM}/bot", nickname="bot") if there else None
+        said = MessageReceived(f"{ROOM}/me", "me", body, id="own-1", own=True)
+        acts: list[watching.Act] = [
+            (ASKED, MessageSent(f"{ROOM}/me", "me", body, "own-1")),
+            (ASKED, said),
+        ]
+        known = watching.evidence(acts, occupant=bot, room=ROOM, now=ASKED + seconds)
+        known = known._replace(nickname="bot")
+        kept = botlog.tapped(folder, known)
+        return find(known._replace(stream=kept and kept[1]))
+    finally:
+        os.close(lock)
+
+
+def sends(xml: str) -> str:
+    return f">>> {xml}"
+
+
+@pytest.mark.parametrize(
+    ("sent", "did"),
+    [
+        ([], "has sent nothing since."),
+        ([sends("<a xmlns='urn:xmpp:sm:3' h='3'/>")], "has sent nothing since."),
+        ([sends("<iq type='get' id='p'><ping xmlns='urn:xmpp:ping'/></iq>")], "has sent nothing"),
+        (
+            [logs.says("pong", to="ann@example.org", type_="chat")],
+            'sent a message of type "chat" to "ann@example.org" with the body "pong" after 100 ms.',
+        ),
+        (
+            [sends("<message to='*@example.org' type='chat'><body/></message>")],
+            'then sent a message of type "chat" to an address at "example.org" after 100 ms.',
+        ),
+        (
+            [sends(f"<presence to='{ROOM}/bot'><status>pong</status></presence>")],
+            f'then sent presence to "{ROOM}/bot" after 100 ms.',
+        ),
+        (
+            [sends("<iq type='set' id='s'><pubsub xmlns='u:p'/></iq>")],
+            'then sent a request with "pubsub" after 100 ms.',
+        ),
+        (
+            [sends(f"<message to='{ROOM}' type='groupchat'><composing xmlns='u:c'/></message>")],
+            f'to "{ROOM}" without a body but with "composing" after 100 ms.',
+        ),
+        ([sends("<")], "then sent something that is no whole stanza after 100 ms."),
+        ([sends("</stream:stream>")], "then ended its connection after 100 ms."),
+        (
+            [sends(f"<presence to='{ROOM}/bot'/>")] * 5,
+            f'sent presence to "{ROOM}/bot" after 300 ms, did 2 more.',
+        ),
+    ],
+)
+def test_of_a_message_that_reached_it_is_told_what_it_did_then(
+    sent: list[str], did: str, tmp_path: Path
+) -> None:
+    conclusion = concluded(tmp_path, *IN, QUESTION, *sent)
+    assert '"!ping" reached "bot", which ' in conclusion.verdict, conclusion
+    assert did in conclusion.verdict, conclusion
+
+
+def test_after_ten_seconds_its_silence_is_the_cause(tmp_path: Path) -> None:
+    conclusion = concluded(tmp_path, *IN, QUESTION, seconds=10.0)
+    assert (conclusion.outcome, conclusion.finding) == ("cause", "stream")
+    assert "silent: " in conclusion.verdict
+    assert "has sent nothing since" not in conclusion.verdict  # the cause says so
+
+
+def test_an_error_is_told_with_what_it_did(tmp_path: Path) -> None:
+    lines = [*IN, QUESTION, logs.says("pong", type_="chat"), logs.bounce("bad-request")]
+    conclusion = concluded(tmp_path, *lines)
+    assert conclusion.outcome == "cause"
+    assert "refused: " in conclusion.verdict
+    assert 'reached "bot", which then sent a message of type "chat"' in conclusion.verdict
+
+
+@pytest.mark.parametrize(
+    ("lines", "why"),
+    [
+        ([*IN], '"!ping" did not reach "bot".'),
+        ([*IN, ENDS], "ended"),
+        (
+            [*IN, sends("</stream:stream>"), ENDS, *LOGIN],
+            "at 1970-01-12T13:46:38.700Z; another began at 1970-01-12T13:46:38.800Z, on which it",
+        ),
+        ([*IN, logs.out(307)], "removed: The client was kicked"),
+        ([*LOGIN], '"bot@example.org" should be in this room by its settings, and never was. It'),
+        ([f">>> {HEADER}", f"<<< {HEADER}", SECRET, REFUSED], "and never was. login: "),
+    ],
+)
+def test_of_a_message_that_did_not_reach_it_is_told_why(
+    lines: list[str], why: str, tmp_path: Path
+) -> None:
+    conclusion = concluded(tmp_path, *lines, there=False)
+    assert why in conclusion.verdict, conclusion
+
+
+def test_a_client_for_another_room_is_not_meant(tmp_path: Path) -> None:
+    lines = [line.replace(ROOM, "other@muc.example.org") for line in IN]
+    conclusion = concluded(tmp_path, *lines, there=False)
+    assert conclusion.findings["stream"].detail == 'No log of "bot" is known.'
+
+
+def test_strangers_words_are_quoted_and_cut_off(tmp_path: Path) -> None:
+    answer = logs.says("\u202epong" + "x" * 500, to="ann@example.org", type_="chat")
+    verdict = concluded(tmp_path, *IN, QUESTION, answer).verdict
+    assert '"\\u{202E}pongx' in verdict
+    assert "x" * 100 not in verdict
