@@ -68,7 +68,7 @@ def way_of(text: str) -> Callable[[str], str] | None:
 
 def opens_field(head: str, xml: str) -> bool:
     """Whether the text behind `head` is a field of CSV that goes on in the next line."""
-    return head[-1:] == '"' and _DOUBLED.search(xml) is not None and bool(_FIELD.fullmatch(xml))
+    return '"' in head and _DOUBLED.search(xml) is not None and bool(_FIELD.fullmatch(xml))
 
 
 def undoubled(text: str) -> str:
@@ -81,7 +81,7 @@ def unquoted(head: str, xml: str) -> tuple[str, str | None]:
 
     If the text is not quoted, the second is None.
     """
-    if head[-1:] == '"' and _DOUBLED.search(xml) and (field := _FIELD.match(xml)):
+    if '"' in head and _DOUBLED.search(xml) and (field := _FIELD.match(xml)):
         return undoubled(field[0]), xml[field.end() :]
     behind = None
     while (escape := _escaped_quote(xml)) is not None:

@@ -374,6 +374,11 @@ def _csv(sent: bool, xml: str, n: int) -> str:
     return f'"{_clock(n)}","DEBUG","{"OUT" if sent else "IN"}","{doubled}"'
 
 
+def _csv_words(sent: bool, xml: str, n: int) -> str:
+    words = "SEND" if sent else "RECV"
+    return f'"May 5, 2021 @ {_clock(n)}","{words}: {_double(xml).replace(chr(34), chr(34) * 2)}"'
+
+
 def _csv_behind(sent: bool, xml: str, n: int) -> str:
     doubled = xml.replace("'", '""')
     return f'"{_clock(n)}","{doubled}",{"sent" if sent else "received"}'
@@ -460,6 +465,7 @@ THIRD: dict[str, Callable[[bool, str, int], str]] = {
     "rules above": _ruled,
     "a template beside it": _template,
     "CSV": _csv,
+    "CSV with the direction within": _csv_words,
     "CSV with the direction behind": _csv_behind,
     "a browser's archive": _har,
     "an array of objects": _array,
