@@ -13,7 +13,7 @@ from time import time
 from bridge.logs import complain, write_out
 from bridge.recording.recorded import Walk
 from bridge.store.database import Recorded
-from bridge.store.errors import left_out
+from bridge.store.errors import AwayStoreError, RefusedStoreError, left_out
 from bridge.text import iso, one_line
 from bridge.views.results import entry_line
 from bridge.views.watch import RoomView
@@ -81,7 +81,15 @@ class Log:
         backward = limit is not None
         while True:
             now = self.clock() if follows else -inf
-            walk = await self.walk(since=since, backward=backward)
+            try:
+                walk = await self.walk(since=since, backward=backward)
+            except AwayStoreError as error:
+                if not follows or since is None or isinstance(error, RefusedStoreError):
+                    raise
+                if not self._away:
+                    self._away = str(error)
+                    complain(f"WARNING: {error}; nothing is shown until it is back")
+                return since
             self.oldest = walk.oldest_at
             if walk.away != self._away:
                 self._away = walk.away

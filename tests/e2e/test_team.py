@@ -53,7 +53,7 @@ async def _logged(home: Path, settings: dict[str, str], count: int) -> list[str]
 async def test_recorders_on_two_machines_and_an_agent_on_a_third_see_one_history(
     sandbox: XmppServer, postgresql: Postgresql, settings: dict[str, str], tmp_path: Path
 ) -> None:
-    homes = {name: tmp_path / name for name in ("one", "two", "agent", "later")}
+    homes = {name: tmp_path / name for name in ("one", "two", "agent", "reader", "later")}
     said: list[str] = []
     async with AsyncExitStack() as stack:
         wilma = await stack.enter_async_context(
@@ -74,13 +74,18 @@ async def test_recorders_on_two_machines_and_an_agent_on_a_third_see_one_history
             await wilma.joined(f"{name}-record")
         agent = await stack.enter_async_context(BridgeProcess(homes["agent"], settings))
         await agent.joined()
+        follow = ("--follow", "--json", "--since", "1 hour ago")
+        following = Watching(homes["reader"], settings, *follow, command="log")
+        follower = await stack.enter_async_context(following)
         await says("before")
         assert await _said(agent, 1) == said
+        await follower.shows("before")
         for round_ in ("first", "second"):
             postgresql.kill()
             await says(f"{round_} outage, 1", f"{round_} outage, 2")
             for recording in recorders:
                 await recording.says("events and stanzas wait in")
+            await follower.says("nothing is shown until it is back")
             await says(f"{round_} outage, 3")
             await asyncio.to_thread(postgresql.start)
             await says(f"after the {round_}")
@@ -89,6 +94,9 @@ async def test_recorders_on_two_machines_and_an_agent_on_a_third_see_one_history
                 recorders.pop(0).signal(signal.SIGKILL)
         await says("the last word")
         assert await _said(agent, len(said)) == said
+        await follower.shows("the last word")
+        told = [json.loads(line) for line in follower.out.splitlines()]
+        assert sorted(one["body"] for one in told if "body" in one) == sorted(said)
         page = await agent.bare("xmppHistory", after=ALL, limit=500)
         assert [one for one in page["entries"] if one["kind"] == "gap"] == []
         assert PASSWORD not in agent.stderr
