@@ -14,8 +14,7 @@ from bridge.capture.times import time_in
 from bridge.capture.verdict import explanation, verdict
 from bridge.recording.tapped import files_about, files_for, is_written
 from bridge.text import iso, quoted
-from bridge.tools.delivery import Delivery
-from bridge.wire.names import lower_bare
+from bridge.tools.delivery import Delivery, has_seat
 from bridge.xmpp.checks.evidence import Evidence, Finding, list_of
 from bridge.xmpp.checks.questions import asks_of, left_out
 
@@ -133,7 +132,7 @@ def stream(path: Path, evidence: Evidence) -> Finding:
     except OSError as error:
         hint = "BRIDGE_BOT_LOGS, or --log, names the file."
         return Finding(None, f"The log {where} cannot be read: {error.strerror}.", hint)
-    ours = [each for each in streams if _is_of(each, evidence)]
+    ours = [each for each in streams if has_seat(each, evidence)]
     # A bot that failed before it joined named no room.
     ours = ours or [each for each in streams if not each.stream.rooms.by_jid]
     if ours:
@@ -155,7 +154,7 @@ def tapped(folder: Path, evidence: Evidence) -> tuple[Path, Finding] | None:
         reading = _BotLog(evidence)
         with suppress(OSError):  # it was replaced just now
             streams = reading.streams_of(path, evidence.now if is_written(path) else None)
-            if ours := [each for each in streams if _is_of(each, evidence)]:
+            if ours := [each for each in streams if has_seat(each, evidence)]:
                 later = streams[streams.index(ours[-1]) + 1 :]
                 return path, reading.finding(path, ours, [*filter(_is_outside, later)])
     for path in files_for(folder, evidence.room) if evidence.occupant is None else ():
@@ -185,15 +184,6 @@ def _is_over(seconds: float, evidence: Evidence) -> bool:
     answered = bool(evidence.answers) and asked is not None and seconds < asked.at
     old = evidence.now - seconds > OLD_SECONDS
     return evidence.occupant is not None and (answered or old)
-
-
-def _is_of(examined: Examined, evidence: Evidence) -> bool:
-    """Whether a stream is the occupant's in the room."""
-    return any(
-        lower_bare(seat.jid) == lower_bare(evidence.room)
-        and evidence.nickname in {seat.nickname, seat.former_nickname}
-        for seat in examined.stream.rooms.by_jid.values()
-    )
 
 
 def _is_outside(examined: Examined) -> bool:

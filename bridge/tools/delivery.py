@@ -3,7 +3,9 @@
 The room shows neither. Only `tap`, or the client's log, sees what the client sends elsewhere.
 """
 
+from collections import Counter
 from collections.abc import Sequence
+from itertools import islice
 from xml.etree.ElementTree import Element
 
 from bridge.capture.examined import Examined
@@ -13,11 +15,26 @@ from bridge.wire.names import domain_of, local, lower_bare
 from bridge.xmpp.checks.evidence import Evidence, body_of, words_of
 
 MAX_DEEDS = 3
-"""The most stanzas of a client that a sentence names."""
+"""The most different deeds of a client that a sentence names."""
 
 DEEDS = frozenset({"message", "presence", "iq", HOLE, FOOTER})
 """The tags of what a client does of its own accord. Of requests, only those that change something
 count: libraries ask for other things by themselves."""
+
+
+def has_seat(examined: Examined, evidence: Evidence, own: str = "") -> bool:
+    """Whether the occupant is or was in the room on this stream.
+
+    A component may be in the room with several addresses; `own` is the one that is meant.
+    """
+    room = lower_bare(evidence.room)
+    keys = {room, f"{room} {lower_bare(own)}"}
+    return any(
+        lower_bare(seat.jid) == room
+        and evidence.nickname in {seat.nickname, seat.former_nickname}
+        and (not own or key in keys)
+        for key, seat in examined.stream.rooms.by_jid.items()
+    )
 
 
 class Delivery:
@@ -28,8 +45,10 @@ class Delivery:
         self._message = evidence.past.heard if evidence.is_silent else None
         self._came: tuple[Examined, Stanza] | None = None
         """The stream on which the message came, and the message there."""
-        self._deeds = list[str]()
-        """What the client sent then, each in a few words."""
+        self._deeds = Counter[str]()
+        """How often the client did what then, each in a few words."""
+        self._first: dict[str, str] = {}
+        """How soon it did each of them first."""
 
     @property
     def body(self) -> str:
@@ -47,14 +66,22 @@ class Delivery:
         if self._message is None:
             return
         if not stanza.sent and element.tag == "message" and self._came is None:
-            from_ = lower_bare(element.get("from", ""))
             is_it = element.get("id") == getattr(self._message.event, "id", None)
-            if is_it and from_ == lower_bare(self._evidence.room):
+            if is_it and has_seat(examined, self._evidence, element.get("to", "")):
                 self._came = examined, stanza
-        elif stanza.sent and self._came is not None and self._came[0] is examined:
+        elif stanza.sent and self._came is not None and self._is_by_it(examined, element):
             asks = element.tag == "iq" and element.get("type") != "set"
             if element.tag in DEEDS and not asks:
-                self._deeds.append(f"{_deed(element)}{_after(self._came[1], stanza)}")
+                deed = _deed(element)
+                self._deeds[deed] += 1
+                self._first.setdefault(deed, _after(self._came[1], stanza))
+
+    def _is_by_it(self, examined: Examined, element: Element) -> bool:
+        """Whether the client to which the message came sent this; a component has several."""
+        if self._came is None or self._came[0] is not examined:
+            return False
+        own = self._came[1].element.get("to", "")
+        return lower_bare(element.get("from") or own) == lower_bare(own)
 
     def sentence(self, streams: Sequence[Examined], others: Sequence[Examined] = ()) -> str:
         """Return whether the message came, and what the client did then; empty if not known.
@@ -66,8 +93,12 @@ class Delivery:
             return ""
         what, who = words_of(self.body), self._evidence.who
         if self._came is not None:
-            more = len(self._deeds) - MAX_DEEDS
-            deeds = [*self._deeds[:MAX_DEEDS], *([f"did {more} more"] if more > 0 else [])]
+            deeds = [
+                f"{deed}{self._first[deed]}{f' ({times} times)' if times > 1 else ''}"
+                for deed, times in islice(self._deeds.items(), MAX_DEEDS)
+            ]
+            more = len(self._deeds) - len(deeds)
+            deeds += [f"did {more} more things"] if more else []
             did = f"which then {', '.join(deeds)}" if deeds else "which has sent nothing since"
             return f"{what} reached {who}, {did}."
         if not streams:

@@ -90,7 +90,11 @@ def sends(xml: str) -> str:
         ([sends("</stream:stream>")], "then ended its connection after 100 ms."),
         (
             [sends(f"<presence to='{ROOM}/bot'/>")] * 5,
-            f'sent presence to "{ROOM}/bot" after 300 ms, did 2 more.',
+            f'sent presence to "{ROOM}/bot" after 100 ms (5 times).',
+        ),
+        (
+            [logs.says(f"{number}", to="ann@example.org") for number in range(5)],
+            'with the body "2" after 300 ms, did 2 more things.',
         ),
     ],
 )
@@ -149,3 +153,24 @@ def test_strangers_words_are_quoted_and_cut_off(tmp_path: Path) -> None:
     verdict = concluded(tmp_path, *IN, QUESTION, answer).verdict
     assert '"\\u{202E}pongx' in verdict
     assert "x" * 100 not in verdict
+
+
+@pytest.mark.parametrize(("answers", "did"), [("bot", "then sent"), ("other", "has sent nothing")])
+def test_a_component_is_told_by_the_address_that_is_in_the_room(
+    answers: str, did: str, tmp_path: Path
+) -> None:
+    space = "jabber:component:accept"
+    header = f"<stream:stream xmlns='{space}' xmlns:stream='{logs.STREAMS}' to='gate.example.org'>"
+    greeted = [f">>> {header}", f"<<< {header}", sends("<handshake/>"), "<<< <handshake/>"]
+    joined = [
+        line.replace(logs.ACCOUNT, f"{who}@gate.example.org")
+        .replace(f"{ROOM}/bot", f"{ROOM}/{who}")
+        .replace("<presence to=", f"<presence from='{who}@gate.example.org' to=")
+        for who in ("other", "bot")
+        for line in logs.JOIN
+    ]
+    asked = [QUESTION.replace(logs.ACCOUNT, f"{who}@gate.example.org") for who in ("other", "bot")]
+    address = f"<message from='{answers}@gate.example.org' to="
+    sent = logs.says("x", to="ann@example.org", type_="chat").replace("<message to=", address)
+    verdict = concluded(tmp_path, *greeted, *joined, *asked, sent).verdict
+    assert f'"!ping" reached "bot", which {did}' in verdict, verdict
