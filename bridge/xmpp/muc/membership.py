@@ -541,8 +541,8 @@ class Membership:
         from another session.
         """
         gives_ids = STABLE_ID in self._intake.description.features
-        account = prepared(self._place.account)
-        named = self.room.status().accounts.get(account or "", ()) if message.own else ()
+        account = prepared(self._place.account) if message.own else None
+        named = self.room.status().accounts.get(account, ()) if account else ()
         alone = self._nickname.is_marked and not self._nickname.is_shared
         alone = alone and all(f"{self.jid}/{nickname}" == self.occupant for nickname in named)
         claimed = self._reflections.claim(message, by_text=alone and not gives_ids)

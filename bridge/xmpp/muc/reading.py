@@ -161,7 +161,7 @@ def _read_message(
     if subject is not None:
         yield events.SubjectChanged(subject, nickname or None)
         body = None
-    ids = (child.get("id") for child in stanza.iterfind(GIVEN_ID) if child.get("by") == room)
+    ids = [child.get("id") for child in stanza.findall(GIVEN_ID) if child.get("by") == room]
     given = next(filter(None, ids), None)
     stamp, by = _stamp(stanza, room)
     foreign = stamp is not None and by != room
@@ -217,7 +217,7 @@ def _stamp(stanza: Element, room: str) -> tuple[str | None, str]:
 
 
 def _marks(stanza: Element) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(MARKS[child.tag] for child in stanza if child.tag in MARKS))
+    return tuple(dict.fromkeys([MARKS[child.tag] for child in stanza if child.tag in MARKS]))
 
 
 def _in_one_language(stanza: Element, tag: str) -> tuple[str | None, tuple[str, ...]]:
