@@ -51,7 +51,7 @@ MAX_SELECTORS = 4
 """The most other variation selectors that a text shows: people write hardly any. There are 240 for
 an ideograph, so that each could mean a letter. After so many, no further selector is shown."""
 
-_SHAPED = re.compile(
+_SHAPED = (
     "[©®‼⁉™ℹ↔-↙↩↪⌚⌛⌨⏏⏩-⏳⏸-⏺Ⓜ▪▫▶◀◻-◾☀-➿⤴⤵⬅-⬇⬛⬜⭐⭕〰〽㊗㊙🀄🃏🅰-🆏🈂🈚🈯🈷🌀-🫿][\ufe0e\ufe0f]"  # noqa: RUF001
     r"|[0-9#*][\ufe0e\ufe0f](?:\u20e3|\Z)"
     "|[\u1820-\u18aa][\u180b-\u180d\u180f]"
@@ -214,7 +214,11 @@ def _escape(text: str, kept: frozenset[str]) -> list[str]:
         stays = character in kept or not _is_hidden(character)
         if stays:
             base_is_visible = not character.isspace()
-        elif base_is_visible and selectors < MAX_SELECTORS and _SHAPED.match(text, position - 1):
+        elif (
+            base_is_visible
+            and selectors < MAX_SELECTORS
+            and re.match(_SHAPED, text[position - 1 : position + 2])
+        ):
             stays = True
             selectors += character != EMOJI_SELECTOR
             # A character keeps one selector; a second would carry a message, and not choose a

@@ -1,9 +1,9 @@
 """Opens a store: the file of a user, or the database of a team."""
 
-import platform
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from socket import gethostname
 from typing import TypeAlias
 
 from bridge.settings.database_url import DatabaseUrl
@@ -30,7 +30,7 @@ Place: TypeAlias = Path | Team
 
 def team_file(folder: Path) -> Path:
     """Return the file of this machine in the folder of a user; homes may be shared (NFS)."""
-    host = re.sub("[^A-Za-z0-9.-]", "_", platform.node()) or "localhost"
+    host = re.sub("[^A-Za-z0-9.-]", "_", gethostname()) or "localhost"
     return folder / f"team-{host}.db"
 
 

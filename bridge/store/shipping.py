@@ -1,12 +1,12 @@
 """Ships the events of this machine's file to the database of a team, in order and each once."""
 
 import logging
-import platform
 import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from math import inf
+from socket import gethostname
 
 from bridge.store.database import Tenure, TracedXml
 from bridge.store.errors import (
@@ -166,7 +166,7 @@ class Shipper:
         self._trouble = ""
         """What is wrong, in a sentence for users."""
         self._next_try = 0.0
-        self._host = platform.node() or "localhost"
+        self._host = gethostname() or "localhost"
         self._silent: list[tuple[str, float]] = []
         self._waiting = 0
         self._tidied = self._followed = -inf

@@ -1,7 +1,6 @@
 """The file of a store in SQLite: its lock, its transactions, and the meaning of SQLite's errors."""
 
 import os
-import shutil
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
@@ -138,7 +137,8 @@ class SqliteFile:
     def _has_damaged_pages(self) -> bool:
         """Whether a page is damaged. False, too, if the disk may really be full."""
         with suppress(OSError):
-            if shutil.disk_usage(self.path.parent).free >= FREE_BYTES:
+            disk = os.statvfs(self.path.parent)
+            if disk.f_bavail * disk.f_frsize >= FREE_BYTES:
                 try:
                     with closing(_connect(self.path, "ro")) as store:
                         return bool(store.execute("PRAGMA quick_check(1)").fetchone() != ("ok",))

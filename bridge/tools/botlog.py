@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from statistics import median
 
 from bridge.capture.capture import Capture
 from bridge.capture.examined import Examined
@@ -50,7 +49,7 @@ class _Clock:
         seconds, _ = time_in(at)
         if seconds is None or not (self._ahead or seconds > _DATED):
             return None
-        return seconds + (median(self._ahead) if self._ahead else 0)
+        return seconds + (sorted(self._ahead)[len(self._ahead) // 2] if self._ahead else 0)
 
 
 class _BotLog:

@@ -7,7 +7,6 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
-from statistics import median
 
 from bridge.text import iso, name_of, searchable
 from bridge.wire.speech import (
@@ -181,7 +180,8 @@ def stays(evidence: Evidence) -> Finding:
             return absent(evidence)
         return Finding(True, f"{who} does not come and go.")
     between = [after.at - before.at for before, after in pairwise(left)]
-    period = median(between)
+    pauses, half = sorted(between), len(between) // 2
+    period = (pauses[half] + pauses[~half]) / 2  # the median
     regular = max(between) - min(between) <= REGULAR * period
     explained = history(evidence).ok is False
     every = f"every {_duration(period)}" if regular else f"within {_duration(sum(between))}"

@@ -7,7 +7,7 @@ features that the standard defines, without version. Names and numbers come from
 
 import re
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import NamedTuple
 
 
@@ -26,7 +26,7 @@ _VERSION = re.compile(":(?:[0-9]{1,4}|tmp)$")
 @cache
 def standards() -> dict[str, Standard]:
     """Return the standard of each feature in the table, which is read at the first call."""
-    table = files("bridge.xmpp.queries").joinpath("xeps.tsv").read_text("utf-8")
+    table = Path(__file__).with_name("xeps.tsv").read_text("utf-8")
     rows = (line.split("\t") for line in table.splitlines())
     return {feature: Standard(*row) for *row, features in rows for feature in features.split()}
 
