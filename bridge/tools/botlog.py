@@ -13,7 +13,7 @@ from bridge.capture.times import time_in
 from bridge.capture.verdict import explanation, verdict
 from bridge.recording.tapped import files_about, files_for, is_written
 from bridge.text import iso, quoted
-from bridge.tools.delivery import Delivery, has_seat
+from bridge.tools.delivery import Delivery, has_seat, is_outside
 from bridge.xmpp.checks.evidence import Evidence, Finding, list_of
 from bridge.xmpp.checks.questions import asks_of, left_out
 
@@ -58,8 +58,8 @@ class _BotLog:
     def __init__(self, evidence: Evidence) -> None:
         self._evidence = evidence
         self._clock = _Clock(evidence)
-        self._delivery = Delivery(evidence)
-        self._is_complete = False
+        self.delivery = Delivery(evidence)
+        """What came of the bridge's last message."""
 
     def streams_of(self, path: Path, until: float | None = None) -> Sequence[Examined]:
         """Return the streams in the end of a log; raises `OSError`.
@@ -67,7 +67,7 @@ class _BotLog:
         With `until`, the log is complete up to this time: what had not come by then never came.
         """
         evidence = self._evidence
-        command = self._delivery.body if until is not None else ""
+        command = self.delivery.body if until is not None else ""
         if not command and (left := left_out(evidence, asks_of(evidence))):
             command = left[-1].asks[-1].what
         capture = Capture(command=command, nickname=evidence.nickname, observe=self._observe)
@@ -83,17 +83,14 @@ class _BotLog:
         for stanza in reader.end():
             capture.take(stanza)
         if until is not None:
-            self._is_complete = True
             capture.pause(until)
         capture.finish()
         return capture.streams
 
-    def finding(
-        self, path: Path, ours: Sequence[Examined], outside: Sequence[Examined] = ()
-    ) -> Finding:
+    def finding(self, path: Path, ours: Sequence[Examined], did: str) -> Finding:
         """Return what the occupant's streams, which are from a file, show to be wrong.
 
-        `outside` are its later streams on which it asked to join no room.
+        `did` says what came of the bridge's message.
         """
         evidence, where = self._evidence, quoted(str(path), MAX_TEXT)
         findings = [finding for each in ours for finding in each.findings()]
@@ -101,7 +98,6 @@ class _BotLog:
         if cause is None and evidence.occupant is None:  # it may say why the occupant is not there
             whys = [it for it in findings if it.name == "join" or it.severity is Severity.WARNING]
             cause = next((it for it in reversed(whys) if it.name in {"join", "removed"}), None)
-        did = self._delivery.sentence(ours if self._is_complete else (), outside)
         if cause is None:
             detail = did or f"The log {where} of {evidence.who}: {verdict(findings)}"
             return Finding(None, detail, remark=bool(did))
@@ -111,7 +107,7 @@ class _BotLog:
         line = f"line {cause.place.line} of " if cause.place.line else ""
         detail = f"n the stream of {evidence.who}{at} ({line}{where}), {cause.name}: "
         detail += cause.message
-        if did and not (cause.cause == "silent" and self._delivery.is_ignored):
+        if did and not (cause.cause == "silent" and self.delivery.is_ignored):
             detail += f" {did}"
         if seconds is not None and _is_over(seconds, evidence):
             return Finding(None, f"Earlier, o{detail}", cause.hint, remark=True)
@@ -119,7 +115,7 @@ class _BotLog:
 
     def _observe(self, examined: Examined, stanza: Stanza) -> None:
         self._clock.take(examined, stanza)
-        self._delivery.take(examined, stanza)
+        self.delivery.take(examined, stanza)
 
 
 def stream(path: Path, evidence: Evidence) -> Finding:
@@ -135,7 +131,7 @@ def stream(path: Path, evidence: Evidence) -> Finding:
     # A bot that failed before it joined named no room.
     ours = ours or [each for each in streams if not each.stream.rooms.by_jid]
     if ours:
-        return reading.finding(path, ours)
+        return reading.finding(path, ours, reading.delivery.sentence())
     seen = {it.nickname for each in streams for it in each.stream.rooms.by_jid.values()}
     others = f"; it names {list_of(sorted(seen)[:3])}" if seen else ""
     detail = f"The log {where} has no stream of {evidence.who} in {quoted(evidence.room)}"
@@ -149,18 +145,22 @@ def tapped(folder: Path, evidence: Evidence) -> tuple[Path, Finding] | None:
     that `tap` was told is for the room, and that never asked to join one. Return None if no file
     has either. This may take seconds.
     """
+    is_absent = evidence.occupant is None
     for path in files_about(folder, evidence.room, evidence.nickname):
         reading = _BotLog(evidence)
         with suppress(OSError):  # it was replaced just now
-            streams = reading.streams_of(path, evidence.now if is_written(path) else None)
+            until = evidence.now if is_written(path) else None
+            streams = reading.streams_of(path, until)
             if ours := [each for each in streams if has_seat(each, evidence)]:
-                later = streams[streams.index(ours[-1]) + 1 :]
-                return path, reading.finding(path, ours, [*filter(_is_outside, later)])
-    for path in files_for(folder, evidence.room) if evidence.occupant is None else ():
+                # An occupant who is there may have come in past a tap that has ended.
+                known = streams if until is not None or is_absent else ()
+                return path, reading.finding(path, ours, reading.delivery.sentence(known))
+    for path in files_for(folder, evidence.room) if is_absent else ():
         with suppress(OSError):
             until = evidence.now if is_written(path) else None
-            streams = _BotLog(evidence).streams_of(path, until)
-            if until is not None and streams and all(map(_is_outside, streams)):
+            is_new = until is not None or evidence.now - path.stat().st_mtime < OLD_SECONDS
+            streams = _BotLog(evidence).streams_of(path, until) if is_new else ()
+            if streams and all(map(is_outside, streams)):
                 return path, _outside(path, streams)
     return None
 
@@ -170,6 +170,7 @@ def _outside(path: Path, streams: Sequence[Examined]) -> Finding:
     findings = [finding for each in streams for finding in each.findings()]
     cause = explanation(findings)
     why = f"{cause.name}: {cause.message}" if cause else "It has not asked to join."
+    why += " It is not connected now." if streams[-1].stream.client.ended else ""
     who = f"Behind tap, {quoted(path.stem)} should be in this room by its settings"
     return Finding(None, f"{who}, and never was. {why}", cause.hint if cause else "", remark=True)
 
@@ -183,8 +184,3 @@ def _is_over(seconds: float, evidence: Evidence) -> bool:
     answered = bool(evidence.answers) and asked is not None and seconds < asked.at
     old = evidence.now - seconds > OLD_SECONDS
     return evidence.occupant is not None and (answered or old)
-
-
-def _is_outside(examined: Examined) -> bool:
-    """Whether the client never asked on this stream to be let into a room."""
-    return examined.stream.first is not None and not examined.stream.rooms.by_jid

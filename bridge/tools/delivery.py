@@ -37,6 +37,11 @@ def has_seat(examined: Examined, evidence: Evidence, own: str = "") -> bool:
     )
 
 
+def is_outside(examined: Examined) -> bool:
+    """Whether the client never asked on this stream to be let into a room."""
+    return examined.stream.first is not None and not examined.stream.rooms.by_jid
+
+
 class Delivery:
     """Follows the bridge's last message, if an occupant has not answered it."""
 
@@ -83,11 +88,10 @@ class Delivery:
         own = self._came[1].element.get("to", "")
         return lower_bare(element.get("from") or own) == lower_bare(own)
 
-    def sentence(self, streams: Sequence[Examined], others: Sequence[Examined] = ()) -> str:
+    def sentence(self, streams: Sequence[Examined] = ()) -> str:
         """Return whether the message came, and what the client did then; empty if not known.
 
-        `streams` are the client's in the room, up to now, and `others` its later ones that never
-        asked to join a room. There are none if the capture may be incomplete.
+        `streams` are all of the client, up to now. Without them, the message may have come later.
         """
         if self._message is None:
             return ""
@@ -101,14 +105,15 @@ class Delivery:
             deeds += [f"did {more} more things"] if more else []
             did = f"which then {', '.join(deeds)}" if deeds else "which has sent nothing since"
             return f"{what} reached {who}, {did}."
-        if not streams:
+        seats = [each for each in streams if has_seat(each, self._evidence)]
+        if not seats:
             return ""
-        why, last = "", streams[-1].stream
-        if last.client.ended and last.ending.last is not None:
-            why = f": its stream had ended{_at(last.ending.last)}"
-        if others and others[-1].stream.first is not None:
-            began = _at(others[-1].stream.first)
-            why += f"; another began{began}, on which it has not asked to join the room"
+        last, ended = streams[-1].stream, seats[-1].stream.ending.last
+        why = ""
+        if seats[-1].stream.client.ended and ended is not None:
+            why = f": its stream had ended{_at(ended)}"
+        if is_outside(streams[-1]) and last.first is not None:
+            why += f"; another began{_at(last.first)}, on which it has not asked to join the room"
         return f"{what} did not reach {who}{why}."
 
 

@@ -1,5 +1,6 @@
 """Whether the bridge's message came on a bot's stream, and what the bot sent then."""
 
+import fcntl
 import json
 import os
 from dataclasses import replace
@@ -11,6 +12,7 @@ from bridge.recording.tapped import lock_file
 from bridge.text import iso
 from bridge.tools import botlog
 from bridge.xmpp.checks.diagnosis import Conclusion, find
+from bridge.xmpp.checks.evidence import Evidence
 from bridge.xmpp.model.events import MessageReceived, MessageSent
 from tests.capture import logs
 from tests.capture.logs import HEADER, IN, LOGIN, ROOM
@@ -25,13 +27,15 @@ REFUSED = f"<<< <failure xmlns='{logs.SASL}'><not-authorized/></failure>"
 
 
 def concluded(
-    folder: Path, *lines: str, seconds: float = 5.0, there: bool = True, body: str = "!ping"
+    folder: Path, *lines: str, seconds: float = 5.0, there: bool = True, runs: bool = True
 ) -> Conclusion:
-    """What comes of a silent bot and of what `tap`, which still runs, keeps of its stream.
+    """What comes of a silent bot and of what `tap`, if it still `runs`, keeps of its stream.
 
     Each line came a tenth of a second after the one before, and the last `seconds` before now.
     """
     path, lock = lock_file(folder, "bot@example.org")
+    if not runs:
+        fcntl.flock(lock, fcntl.LOCK_UN)
     try:
         begin = ASKED - 0.1 * (lines.index(QUESTION) if QUESTION in lines else len(lines))
         with path.open("w", encoding="utf-8") as file:
@@ -43,9 +47,9 @@ def concluded(
                 entry |= {"connection": session, "xml": line[4:]}
                 file.write(json.dumps(entry | rooms) + "\n")
         bot = replace(watching.BOT, jid=f"{ROOM}/bot", nickname="bot") if there else None
-        said = MessageReceived(f"{ROOM}/me", "me", body, id="own-1", own=True)
+        said = MessageReceived(f"{ROOM}/me", "me", "!ping", id="own-1", own=True)
         acts: list[watching.Act] = [
-            (ASKED, MessageSent(f"{ROOM}/me", "me", body, "own-1")),
+            (ASKED, MessageSent(f"{ROOM}/me", "me", "!ping", "own-1")),
             (ASKED, said),
         ]
         known = watching.evidence(acts, occupant=bot, room=ROOM, now=ASKED + seconds)
@@ -54,6 +58,11 @@ def concluded(
         return find(known._replace(stream=kept and kept[1]))
     finally:
         os.close(lock)
+
+
+def absent(seconds: float) -> Evidence:
+    """What the room shows of a bot that is not there, so long after the bridge has asked."""
+    return watching.evidence([], occupant=None, room=ROOM, now=ASKED + seconds, nickname="bot")
 
 
 def sends(xml: str) -> str:
@@ -135,11 +144,25 @@ def test_an_error_is_told_with_what_it_did(tmp_path: Path) -> None:
         ([f">>> {HEADER}", f"<<< {HEADER}", SECRET, REFUSED], "and never was. login: "),
     ],
 )
+@pytest.mark.parametrize("runs", [True, False])
 def test_of_a_message_that_did_not_reach_it_is_told_why(
-    lines: list[str], why: str, tmp_path: Path
+    lines: list[str], why: str, runs: bool, tmp_path: Path
 ) -> None:
-    conclusion = concluded(tmp_path, *lines, there=False)
+    conclusion = concluded(tmp_path, *lines, there=False, runs=runs)
     assert why in conclusion.verdict, conclusion
+
+
+def test_of_an_occupant_who_may_have_come_past_tap_nothing_is_missed(tmp_path: Path) -> None:
+    assert "did not reach" in concluded(tmp_path, *IN).verdict
+    assert "did not reach" not in concluded(tmp_path, *IN, runs=False).verdict
+
+
+def test_a_tap_of_long_ago_does_not_explain_who_is_not_there(tmp_path: Path) -> None:
+    concluded(tmp_path, *LOGIN, there=False, runs=False)
+    (kept,) = tmp_path.glob("*.jsonl")
+    for age, is_told in ((botlog.OLD_SECONDS - 1, True), (botlog.OLD_SECONDS + 1, False)):
+        os.utime(kept, (ASKED - age, ASKED - age))
+        assert (botlog.tapped(tmp_path, absent(0.0)) is not None) is is_told
 
 
 def test_a_client_for_another_room_is_not_meant(tmp_path: Path) -> None:
