@@ -10,7 +10,6 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from functools import lru_cache
-from itertools import chain
 from typing import NamedTuple
 from xml.etree.ElementTree import Element
 
@@ -43,6 +42,10 @@ without `from`, and stanzas that a room sends."""
 
 MARGINS = 1, 2, 1
 """The least difference in stanzas that counts, for each kind of evidence."""
+
+LEAST_BESIDE = 0.75
+"""The least share of the entries without a word of their own that have one before or behind them.
+Loggers write it for each; they may begin with a few others."""
 
 MAX_ASKED = 256
 """We remember the ids of at most so many requests; an answer follows soon."""
@@ -89,6 +92,9 @@ class Shape:
         """The word that names the direction, once that is decided."""
         self.sent: bool | None = None
         """Whether the client sent these entries, once that is decided and so for all of them."""
+        self.is_beside = "\n" in text.lstrip("\n")
+        """Whether it has a line before its entries, or what is behind them."""
+        self.entries = 0
         self.has_session = False
         """Whether it names its session, as the logs of servers do."""
         self.evidence = tuple(Counter[bool]() for _ in MARGINS)
@@ -255,6 +261,7 @@ class Directions:
                     self._words[word.key].add(word.says_sent)
                     if word.is_strong and word.family:  # XML::Stream has `Send: (`, `Read: buff(`
                         self._words[word.family].add(word.says_sent)
+        shape.entries += 1
         shape.has_session = shape.has_session or session.lstrip("0123456789") != ""
         for element in elements:
             self._learn_address(element)
@@ -322,15 +329,15 @@ class Directions:
         opposed = [it for it in shape.words if (not it.says_sent) in met[it.key] | met[it.family]]
         strong = [each for each in shape.words if each.is_strong]
         agreed = [each for each in shape.words if [*shape.hints] == [each.says_sent]]
-        for words in ([each for each in opposed if each.is_strong], strong, opposed, agreed):
+        for words in ([each for each in opposed if each.is_strong], opposed, strong, agreed):
             if words:
                 return words[-1]
         return None
 
     def _of_shape(self, shape: Shape) -> bool | None:
         shape.word = self._word(shape)
-        if "\n" in shape.text.lstrip() and len({*chain(*shape.evidence)}) > 1:
-            return None  # the word in the line before, or behind, is about something else
+        if shape.is_beside and not self._beside_counts():
+            return None
         if shape.word is not None:
             return shape.word.says_sent != self._reverses(shape.word.family)
         # Two shapes without a word that we know: each has one side's stanzas only.
@@ -344,6 +351,28 @@ class Directions:
                 if len(theirs) == len(tokens) and sum(a != b for a, b in pairs) == 1:
                     return side
         return None
+
+    def _beside_counts(self) -> bool:
+        """Whether the words beside entries, which have none of their own, are about these.
+
+        They are if most entries have such a word, and what stands there never contradicts it.
+        Lines of the program's own have words too.
+        """
+        count, agreed, contrary = Counter[bool](), 0, 0
+        for shape in self._shapes.values():
+            word = self._word(shape)
+            if word is None or shape.is_beside:
+                count[word is not None] += shape.entries
+            if word is None or not shape.is_beside:
+                continue
+            certain_, nameless, of_rooms = shape.evidence
+            sides = {
+                True: certain_[True] + nameless[True],
+                False: certain_[False] + of_rooms[False],
+            }
+            agreed += sides[word.says_sent]
+            contrary += sides[not word.says_sent]
+        return not (agreed and contrary) and count[True] >= LEAST_BESIDE * count.total()
 
     def _reverses(self, family: str) -> bool:
         """Whether a server or a service writes the words of a family."""

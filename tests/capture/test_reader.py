@@ -12,6 +12,7 @@ from bridge.capture import reader as reading
 from bridge.capture.reader import LogReader
 from bridge.capture.stanza import FOOTER, HOLE, Stanza
 from bridge.wire.names import HEADER, local
+from tests.capture import typed
 from tests.capture.healthy import Passed
 from tests.capture.logs import ACCOUNT, ASK, LOGIN, bounce, examined, refusal, says
 from tests.capture.writers import WRITERS, written
@@ -470,3 +471,21 @@ def test_connections_with_numbers_are_told_apart_and_a_process_that_writes_is_jo
         '<0.80.0>@x:z:2 Send XML on stream = <<"</stream:stream>">>',
     ]
     assert [each.session for each in read(lines)] == ["<0.10.0>", "<0.10.0>"]
+
+
+NOISE = ("INFO received command !ping", "sent a reply to Ann", "[chat] outgoing message")
+
+
+@pytest.mark.parametrize("noise", NOISE)
+@pytest.mark.parametrize("each", [1, 2, 4])
+def test_lines_of_the_program_before_entries_without_a_mark_give_no_direction(
+    noise: str, each: int
+) -> None:
+    for parts in typed.SESSIONS.values():
+        lines = list[str]()
+        for number, (_, xml) in enumerate(parts):
+            lines += [noise, xml] if number % each == 0 else [xml]
+        ways = {xml: sent for sent, xml in parts}
+        for stanza in read(lines):
+            if stanza.element.tag != HOLE:
+                assert stanza.sent == ways[lines[stanza.place.line - 1]]
