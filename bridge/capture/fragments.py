@@ -53,17 +53,15 @@ MAX_TAGS_AROUND = 64
 
 _DECLARATION = re.compile(r"\s*<(?:\?xml[^<]*\?|!DOCTYPE[^<]*)>\s*$")
 """The beginning of a document, or of a stream whose header is in the next line."""
-_REPRESENTED = (
-    r"""\s+\w+=[^'"\\\u2018-\u201f]"""
-    r"""|(?:\s+\w+=(?:'[^'<]*'|"[^"<]*"))*\s+\w+=(?:None\b|<\w+\.)"""
-)
-"""Attributes of Python's repr of an object: it has values without quotes."""
+_REPRESENTED = re.compile(r"""<[\w:]+(?:\s+\w+=(?:'[^'<]*'|"[^"<]*"))*\s+\w+=(?:None\b|<\w+\.)""")
+"""Python's repr of an object, with a value without quotes."""
 _START = re.compile(
-    rf"<(?:\?xml\b|(?:stream:)*(?:{NAMES})(?=[\s/>]|\\/|$)(?!{_REPRESENTED})"
+    rf"<(?:\?xml\b|(?:stream:)*(?:{NAMES})(?=[\s/>]|\\/|$)(?!\s+\w+=[^'\"\\\u2018-\u201f])"
     r"|\\?/stream:stream>(?!\s+[A-Za-z])|(?<=b['\"]<)|(?<=<<\"<)"
     r"|[a-z-]+\s+xmlns=['\"]urn:ietf:params:xml:ns:xmpp-streams['\"])"
 )
-"""The beginning of an element of XMPP, or of anything in data of a socket."""
+"""The beginning of an element of XMPP, or of anything in data of a socket. In the repr of an object
+the first value may have no quotes."""
 _NAMED = re.compile(
     r"(?:(?<=b['\"])|(?<=<<\"))<|<(?:\?|\\?/|stream:|(?:message|presence|iq)\b(?!>[^<\s\\])"
     r"|(?:stream|handshake)\b)"
@@ -227,6 +225,7 @@ class Fragments:
 
         It is an indented tag, and not the last tag of the entry. Most lines of an entry are.
         """
+        text = _without_container(text)
         before, tag, entry = self._rest.text, text.lstrip(), self._opened()
         if not self._last_tag or self._last_tag in tag or self._entries or self._binary:
             return False
@@ -371,6 +370,8 @@ class Fragments:
             return self._fragments(entry, elements, xml[: len(xml) - len(rest)])
         if behind is not None:
             return [entry.fragment([*elements, *refusal_in(rest), Element(HOLE)], xml)]
+        if _REPRESENTED.match(xml):
+            return []
         prints_tags = self._tags.get(entry.shape, 0) >= MAX_TAGS
         if prints_tags and entry.shape not in self._whole and _is_tag(xml):
             return self._of_tag(entry, xml)
