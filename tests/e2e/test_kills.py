@@ -17,7 +17,7 @@ from tests.faults.relay import Relay, Way
 from tests.servers.postgresql import Postgresql
 from tests.servers.server import XmppServer
 
-KILLS, MORE_KILLS = 4, 40
+KILLS, MORE_KILLS = 8, 40
 SEEDS = [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 6))]
 MORE = [KILLS, pytest.param(MORE_KILLS, marks=pytest.mark.long)]
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.store.simulated import play
 
-SCHEDULES = 300
+SCHEDULES = 1_000
 MORE_SCHEDULES = 100_000
 FAILED = (100_055, 102_378, 3_014_943, 3_024_925)
 """The seeds of schedules that once broke a promise, from beyond the first hundred thousand."""
