@@ -127,8 +127,6 @@ class Talk:
         finding if that was an answer."""
         self.is_crowded = False
         """Whether messages came in quick succession, so that an answer may be to any of them."""
-        self.mistyped: Disproof | None = None
-        """Takes back that the client answered in private, if it did so to the whole room."""
         self.failed: Disproof | None = None
         """Takes back that the program failed on `heard`: it may catch the exception."""
         self.answering = ""
@@ -182,10 +180,7 @@ class Talk:
             yield from looped(self, message, element)
             yield from former_name(self, rooms, message)
         if element.get("type") == "error":
-            if not stanza.sent and self.mistyped is not None:
-                yield self.mistyped  # the error says so itself
-                self.mistyped = None
-            elif stanza.sent:
+            if stanza.sent:
                 self.react()
         elif stanza.sent:
             yield from self._take_sent(rooms, message, element)
@@ -438,10 +433,8 @@ def misplaced(talk: Talk, rooms: Rooms, message: Heard, element: Element) -> Ite
     words = {"what": quoted(heard.body, QUOTED), "room": quoted(heard.room)}
     is_whisper = name == "private" and heard.claim is Claim.COMMAND
     key = WHISPER if is_whisper else ""
-    finding = cause(name, message.place, key, about=heard.room, other=quoted(room), **words)
-    talk.mistyped = Disproof(finding.key) if room == heard.room and not nickname else None
     if not (is_whisper and talk.answers_in_public):
-        yield finding
+        yield cause(name, message.place, key, about=heard.room, other=quoted(room), **words)
 
 
 def _where(heard: Heard, talk: Talk, rooms: Rooms, message: Heard, element: Element) -> str:
@@ -451,7 +444,7 @@ def _where(heard: Heard, talk: Talk, rooms: Rooms, message: Heard, element: Elem
         if spaces_of(element) & ENCRYPTIONS.keys():
             return "encrypted"
         if not message.is_public:
-            return "private" if message.nickname in {heard.nickname, ""} else ""
+            return "private" if message.nickname == heard.nickname else ""
         return "" if searchable(body).strip() else "bodiless"
     if heard.body in body:  # the client passes it on, which is no answer
         return ""

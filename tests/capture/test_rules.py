@@ -7,6 +7,7 @@ from itertools import chain
 
 import pytest
 
+from bridge.capture.capture import Capture
 from bridge.capture.stanza import HOLE
 from tests.capture.deeds import DEEDS
 from tests.capture.healthy import Passed
@@ -413,6 +414,14 @@ def test_a_rule_names_its_trouble_and_the_line(case: str) -> None:
         findings
     )
     assert any(word in f.message + f.hint for f in findings if f.place.line == line), findings
+
+
+def test_what_goes_to_the_whole_room_is_not_called_private_until_the_room_refuses_it() -> None:
+    shown = list[str]()
+    capture = Capture(on_new=lambda finding: shown.append(finding.name))
+    for stanza in captured(*CASES["a command answered to the room with another type"][0]):
+        capture.take(stanza)
+    assert shown == ["refused"]
 
 
 HEALTHY = timed(
