@@ -392,8 +392,9 @@ class Fragments:
         may_repeat = start is None and words and tag
         if may_repeat and shape_of(head)[0].strip() == self._opened().shape.strip():
             text = text.removeprefix(head)  # the logger repeats its own text in each line
-        looks = start is not None and text[:start].strip() != ""
         is_in_tag = rest.text.rfind("<") > rest.text.rfind(">")
+        looks = start is not None and text[:start].strip() != ""
+        looks = looks and not (is_in_tag and _TORN.search(text[:start]))
         if looks and (is_in_tag or self._looked > MAX_LOOKED):
             self._entries.append(line)
             return self._give_up()

@@ -77,7 +77,7 @@ and some loggers write such objects."""
 _TIME = re.compile(r"[@_]*(?:time|.*timestamp|t|ts|asctime|date|datetime)", re.IGNORECASE)
 """The name of a member with the time."""
 _MARKUP = re.compile("[<>]")
-_QUOTES = re.compile(r"""[\\"'\u2018-\u201f]+""")
+_ESCAPES = re.compile(r"""[\\"'\s\u2018-\u201f]+""")
 _SHORT = 40
 """The longest text of a member that may name the direction."""
 _OURS = "{}"
@@ -439,7 +439,7 @@ def _texts_of(fragment: Fragment) -> Iterator[str]:
 
 def _plain(text: str) -> str:
     """Return a text without what escapes of it differ in."""
-    return _QUOTES.sub("", text).strip()
+    return _ESCAPES.sub("", text)
 
 
 def _object_in(text: str) -> dict[str, Any] | None:

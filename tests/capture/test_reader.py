@@ -411,6 +411,13 @@ PASTED: dict[str, tuple[list[str], list[tuple[bool, str]]]] = {
         ["x:RECV: <message from='a@b' to='c@d", "e'><body/></message>"],
         [(False, "message")],
     ),
+    "wrapped in a tag before the next": (
+        [
+            "x:RECV: <stream:error xmlns:stream='http://etherx.jabber.org/str",
+            f"eams'>{SHUTDOWN}</stream:error>",
+        ],
+        [(False, "error")],
+    ),
     "waiting for an end": (["INFO Waiting for </stream:stream> from server"], []),
     "a bare stream error": ([f"ERROR <stream:error>{SHUTDOWN}</stream:error>"], [(False, "error")]),
     "an abbreviated stanza": (
