@@ -550,9 +550,13 @@ def _with_word(context: str, previous: str, head: str) -> str:
 
 
 def _with_tail(entry: _Entry, tail: str) -> _Entry:
-    """Return an entry, with the text behind it if only that has a word for the direction."""
-    if tail and not has_word(entry.shape) and has_word(tail):
-        return entry._replace(shape=f"{entry.shape}\n{shape_of(tail)[0]}")
+    """Return an entry, with the text behind it if only that has a word for the direction.
+
+    The line before may be the program's own, so the text behind goes first.
+    """
+    *_, own = entry.shape.split(_LINE)
+    if tail and not has_word(own) and has_word(tail):
+        return entry._replace(shape=f"{own}\n{shape_of(tail)[0]}")
     return entry
 
 
