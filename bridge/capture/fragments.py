@@ -225,13 +225,14 @@ class Fragments:
 
         It is an indented tag, and not the last tag of the entry. Most lines of an entry are.
         """
+        entry = self._open
+        if entry is None or entry.meaning is not None or entry.end or not self._last_tag:
+            return False
         text = _without_container(text)
-        before, tag, entry = self._rest.text, text.lstrip(), self._opened()
-        if not self._last_tag or self._last_tag in tag or self._entries or self._binary:
+        before, tag = self._rest.text, text.lstrip()
+        if self._last_tag in tag or self._entries or self._binary:
             return False
         if not text[:1].isspace() or tag[:1] != "<" or "<" in tag[1:]:
-            return False
-        if entry.meaning is not None or entry.end:
             return False
         is_in_tag = before.rfind("<") > before.rfind(">")
         if is_in_tag or len(before) + len(text) >= MAX_ENTRY_CHARACTERS:

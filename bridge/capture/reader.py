@@ -145,9 +145,9 @@ class LogReader:
             line = _COLOUR.sub("", line)
         if len(self.begin) < MAX_BEGIN:
             self.begin += f"{line[:MAX_BEGIN]}\n"
-        was_open = self._fragments.is_open
-        if was_open and not self._object and self._fragments.goes_on(line):
+        if not self._object and self._fragments.goes_on(line):
             return ()
+        was_open = self._fragments.is_open
         # Within a stanza, a line of JSON is part of a message.
         may_be_object = line[:1] in _OBJECT and line.lstrip(_AROUND_OBJECT)[:1] == "{"
         may_be_object = may_be_object and (not was_open or self._is_of_objects)
