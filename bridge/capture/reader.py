@@ -405,7 +405,13 @@ class _Sessions:
 
     def believe(self, directed: Iterable[tuple[str, bool | None]]) -> None:
         """Decide whether the tokens name streams: each then has both directions."""
-        sides = set(directed)
+        entries = [*directed]
+        numbers = [token for token, _ in entries if token.isdigit()]
+        # Loggers write lengths in brackets, too. A connection has more than two entries.
+        if 2 * len(set(numbers)) > len(numbers) > 2:
+            self._believed = False
+            return
+        sides = set(entries)
         has_both = any(token and (token, not sent) in sides for token, sent in sides)
         has_none = any(not token for token, _ in sides)
         self._believed = has_both or not has_none

@@ -480,6 +480,13 @@ def test_connections_with_numbers_are_told_apart_and_a_process_that_writes_is_jo
     assert [each.session for each in read(lines)] == ["<0.10.0>", "<0.10.0>"]
 
 
+def test_lengths_in_brackets_tell_no_streams_apart() -> None:
+    parts = typed.SESSIONS[""]
+    lines = [f"{'sent' if sent else 'recv'} ({len(xml)}): {xml}" for sent, xml in parts]
+    lines += [f"{'recv' if sent else 'sent'} ({len(xml)}): <presence/>" for sent, xml in parts]
+    assert {one.session for one in read(lines)} == {""}
+
+
 NOISE = ("INFO received command !ping", "sent a reply to Ann", "[chat] outgoing message")
 
 
