@@ -38,6 +38,10 @@ MAX_LOOKED = 16 * 1024 * 1024
 """We look through at most so many characters for the ends of stanzas that never end. Later a line
 with an entry of its own ends such a stanza."""
 
+MAX_BEHIND_TAG = 30
+"""If so many lines stand behind a stanza's first tag, of which the first is an entry of its own,
+the logger prints first tags, as Prosody does. We wait no longer for the stanza's end."""
+
 MAX_MARKS = 64
 """We look for at most so many ends of a logger's text before data of a socket."""
 
@@ -403,6 +407,8 @@ class Fragments:
             self._length = self._length or len(rest.text)
             self._entries.append(line)
             self._looked += len(text)
+        if looks and len(self._entries) > MAX_BEHIND_TAG and _is_tag(rest.text[: self._length]):
+            return self._give_up()
         if self._last_tag and self._last_tag not in text and not is_in_tag:
             rest.text += f"\n{text}"
             return self._give_up() if rest.is_too_long else []

@@ -5,7 +5,7 @@ import pytest
 from bridge.capture import fragments
 from bridge.capture import reader as reading
 from bridge.capture.directions import MAX_HEAD, MAX_SHAPES, Directions, shape_of
-from bridge.capture.fragments import Fragments, Line
+from bridge.capture.fragments import MAX_BEHIND_TAG, Fragments, Line
 from tests.capture.test_reader import read
 
 MESSAGE = "<message from='ann@example.org/a' type='chat'><body>hi {}</body></message>"
@@ -54,6 +54,23 @@ def test_a_logger_that_prints_whole_stanzas_is_known_among_so_many_shapes(
     monkeypatch.setattr(fragments, "MAX_SHAPES", most)
     whole = [f"{name} RECV: {MESSAGE}" for name in "ab"]
     assert _waits([*whole, *[f"a RECV: {TAG}"] * 3]) is waits
+
+
+@pytest.mark.parametrize(
+    ("begin", "entries", "waits"),
+    [
+        (TAG, MAX_BEHIND_TAG, True),
+        (TAG, MAX_BEHIND_TAG + 1, False),
+        (f"{TAG}<body>", 2 * MAX_BEHIND_TAG, True),
+    ],
+)
+def test_behind_a_first_tag_its_stanza_is_awaited_for_so_many_lines(
+    begin: str, entries: int, waits: bool
+) -> None:
+    read_so_far = Fragments("log")
+    for number, text in enumerate([f"a RECV: {begin}", *[f"b RECV: {MESSAGE}"] * entries]):
+        read_so_far.feed(Line(text, number))
+    assert read_so_far.is_open is waits
 
 
 def _waits(lines: list[str]) -> bool:
