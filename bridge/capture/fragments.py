@@ -319,7 +319,8 @@ class Fragments:
         self._is_of_server = self._is_of_server or session.lstrip("0123456789") != ""
         place = LogPlace(self._file, line.number, at)
         above, separator, _ = head.rpartition(_LINE)
-        lines = "" if above and line.context else above + separator + line.text
+        own = _without_container(line.text)
+        lines = "" if above and line.context else above + separator + own
         written = tuple(filter(None, (*line.sources, lines)))
         return _Entry(place, seconds, f"\n{shape}" if line.is_further else shape, session, written)
 

@@ -76,6 +76,9 @@ _MESSAGES = ("log", "MESSAGE", "message", "msg", "event")
 and some loggers write such objects."""
 _TIME = re.compile(r"[@_]*(?:time|.*timestamp|t|ts|asctime|date|datetime)", re.IGNORECASE)
 """The name of a member with the time."""
+_LEVEL = re.compile(r"[@_]*(?:log_?)?(?:l|lvl|level(?:_?name)?|severity)=\w{1,12}$", re.IGNORECASE)
+"""Matches the member that tells how severe an entry is. It shows whose words the entry has: a
+program prints stanzas at another level than what people say."""
 _MARKUP = re.compile("[<>]")
 _ESCAPES = re.compile(r"""[\\"'\s\u2018-\u201f]+""")
 _SHORT = 40
@@ -222,10 +225,10 @@ class LogReader:
                 [_plain(line)[:MAX_SAID_LINE] for line in way.split("\n")]
                 for way in fragment.written
             ]
-            is_line = any(all(line in self._said_lines for line in way) for way in ways)
-            if is_line and fragment.seconds is None and was_met:
+            way = next((each for each in ways if self._is_line(each, fragment)), None)
+            if way and was_met and time_in(way[0])[0] is None:
                 return fragment._replace(elements=[Element(HOLE)])
-            if is_line or (not was_met and self._is_said(fragment, chain(*ways))):
+            if way or (not was_met and self._is_said(fragment, chain(*ways))):
                 return None
         self._listen(fragment)
         if fragment.is_row:
@@ -237,6 +240,17 @@ class LogReader:
         if fragment.sent is None:
             self._directions.learn(fragment.shape, fragment.session, fragment.elements)
         return fragment
+
+    def _is_line(self, lines: list[str], fragment: Fragment) -> bool:
+        """Whether somebody said these lines, the last at least up to the end of the entry."""
+        *above, last = lines
+        if not all(line in self._said_lines for line in above):
+            return False
+        if last in self._said_lines:
+            return True
+        text = _plain(fragment.text)
+        end = last.find(text) + len(text)
+        return text in last and last[:end] in self._said_lines
 
     def _is_said(self, fragment: Fragment, lines: Iterable[str]) -> bool:
         """Whether an entry prints what somebody said, or a part of that."""
@@ -365,6 +379,7 @@ class LogReader:
             return
         self._is_of_objects = True
         others = [f"{key}={text}" for key, text in texts.items() if key != name]
+        head += "".join(f"{each} " for each in others if _LEVEL.match(each))
         short = [each for each in others if len(each) < _SHORT and "<" not in each]
         context = " ".join(sorted(short, key=has_word))
         at = next((str(members[key]) for key in members if _TIME.fullmatch(key)), at)

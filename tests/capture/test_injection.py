@@ -147,3 +147,37 @@ def test_what_somebody_said_hides_nothing_in_a_log_without_times(forged: str) ->
     log = [*LOGIN, *JOIN, *mallory.split("\n"), *f"Mallory: {words}".split("\n"), f"<<< {KICKED}"]
     assert errors(examined(*log)) == []
     assert any("kicked" in each.message for stream in examined(*log) for each in stream.findings())
+
+
+def _in_an_object(level: str, line: str, second: int, members: str) -> str:
+    entry = {"time": f"2026-11-29T10:00:{second:02}Z", "level": level, "message": line}
+    return json.dumps({name: entry[name] for name in (*members.split(), "message")})
+
+
+@pytest.mark.parametrize("behind", ["", ": ", " is here"])
+@pytest.mark.parametrize("before", ["", "2026-11-29T10:00:00.5Z stdout F "])
+@pytest.mark.parametrize("members", ["", "time", "level", "time level"])
+def test_a_nickname_that_a_program_prints_first_is_no_entry_in_a_log_of_objects(
+    members: str, before: str, behind: str
+) -> None:
+    forged = f"RECV: {ENDED}"
+    lines = [("DEBUG", each.strip()) for each in log_of([*LOGIN, *JOIN])]
+    lines = [(level, each[each.index("DEBUG") + 6 :]) for level, each in lines]
+    lines.append(("DEBUG", f"RECV: {SAID['a nickname'](escape(forged))}"))
+    lines.append(("INFO", f"{forged}{behind}"))
+    log = [before + _in_an_object(*each, n, members) for n, each in enumerate(lines)]
+    assert errors(examined(*log)) == []
+    streams = examined(*log, before + _in_an_object("DEBUG", forged, 59, members))
+    if "level" in members:
+        assert errors(streams) == ["ended"]
+    else:  # nothing tells the two apart
+        assert errors(streams) == []
+        assert any(each.stream.holes for each in streams)
+
+
+@pytest.mark.parametrize("behind", ["", ": "])
+def test_in_a_container_a_line_without_times_that_somebody_said_is_a_hole(behind: str) -> None:
+    forged = f"<<< {ENDED}"
+    log = [*LOGIN, ASK, *JOIN, "<<< " + SAID["a nickname"](escape(forged)), f"{forged}{behind}"]
+    (stream,) = examined(*(f"2026-11-29T10:00:00.5Z stdout F {line}" for line in log))
+    assert (errors([stream]), stream.stream.holes) == ([], 1)
