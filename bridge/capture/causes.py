@@ -55,7 +55,8 @@ unauthorized: ended; error, RFC 6120, 4.9.3.12
 taken-over: ended; error, RFC 6120, 4.9.3.3
     {message}{after}
     -> A second copy of the client, or another program, logs in with the same account and resource.
-    Let the server choose the resource, or run one copy.
+    Let the server choose the resource, or run one copy. Some servers say so too if the account was
+    removed, or an admin ended its session.
 cut: ended; error, RFC 6120, 4.6
     The connection broke, and neither side had ended the stream{after}.
     -> Look at the network between the client and the server. If the stream was silent before, let
@@ -72,6 +73,9 @@ stops-at-tls: tls; note, RFC 6120, 5.4.3.3
     No stanza came after TLS was begun: the log's other lines there may say why, most often that the
     client does not trust the certificate.
     -> Check the server's certificate, its names and its dates, and what the client trusts.
+stops-at-offer: login; note, RFC 6120, 6.3.3
+    No stanza came after the server had offered {offered}: the client may use none of these.
+    -> See in the client's other lines why it did not log in.
 refused-login: login; error, RFC 6120, 6.5
     {message}
     -> {hint}
@@ -143,6 +147,7 @@ overcounted: session; warning, XEP-0198, 4
 unbound: session; warning, RFC 6120, 7.1
     The server refused the request {what}, since the client had no resource yet.
     -> Let the client wait for its resource (the answer to bind) before it asks for anything else.
+    If it asked for a new account, the server registers none that way (XEP-0077).
 priority: session; warning, RFC 6121, 8.5.2.1.1
     The client is available with the negative priority {priority}: the server delivers no message to
     it that is addressed to the account alone.
@@ -294,13 +299,18 @@ def cause(
     the same cause and `key`, about the same address, are shown once.
     """
     about = lower_bare(about)[:MAX_TEXT]
-    row = _CAUSES[name]
+    row, words = _CAUSES[name], {**words, "condition": _known(str(words.get("condition", "")))}
     severity, _, clause = row.outcome.partition(", ")
     message, hint = row.message.format(**words), row.hint.format(**words)
     (rule,) = row.conditions
     key = key_of_finding(name, key, about)
     # A thousand streams with the same error then share one text in memory.
     return Finding(rule, Severity(severity), message, intern(hint), clause, place, key, about)
+
+
+def _known(condition: str) -> str:
+    """Return a condition in words: an error may have none, or be cut off before it."""
+    return "no known condition" if condition == "undefined-condition" else condition
 
 
 def meaning(
@@ -323,13 +333,13 @@ def meaning(
     unknown = "of the client" if condition.startswith("host-") else "the server"
     room = lower_bare(room)
     words = {
-        "room": quoted(room),
+        "room": quoted(room) if room else "the server",
         "room_service": quoted(domain_of(room)),
         "nickname": quoted(nickname),
         "account": quoted(lower_bare(client.account)) if client.account else "the client",
         "domain": quoted(client.domain) if client.domain else unknown,
         "service": "the server",
-        "condition": condition,
+        "condition": _known(condition),
         "by": f" by {quoted(by)}" if by else "",
         "why": f" ({quoted(text)})" if text else "",
     }

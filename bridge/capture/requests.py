@@ -130,7 +130,8 @@ class Requests:
                 yield Disproof(key_of_finding(key[0], late.what, ""))
         elif awaited is None and id_:
             self._early.add(key, client.count)
-        if element.get("type") == "error" and not stanza.sent:
+        is_error = element.get("type") == "error" or element.find("error") is not None
+        if is_error and not stanza.sent:
             yield from refused_request(client, stanza, awaited or late)
 
     def _wait(self, key: Question, client: Entity, stanza: Stanza, what: str) -> None:

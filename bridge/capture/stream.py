@@ -18,7 +18,7 @@ from bridge.capture.rooms import Rooms
 from bridge.capture.stanza import HOLE, PAUSE, STANZA_TAGS, Stanza, outline
 from bridge.capture.talk import Talk
 from bridge.text import quoted
-from bridge.wire.names import HEADER, STREAM_ERROR, local
+from bridge.wire.names import FEATURES, HEADER, STREAM_ERROR, local
 
 
 class Stream:
@@ -90,6 +90,8 @@ class Stream:
         stops = login.restarting and login.began_tls and not login.authenticated
         if stops and self.ending.last is not None:
             yield cause("stops-at-tls", self.ending.last.place)
+        elif login.mechanisms and (last := self.ending.last) and last.element.tag == FEATURES:
+            yield cause("stops-at-offer", last.place, offered=quoted(", ".join(login.mechanisms)))
         if self.first and client.count > 1 and client.has_sent != client.has_received:
             did = "sent" if client.has_sent else "received"
             yield cause("one-sided", self.first.place, did=did)

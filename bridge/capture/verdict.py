@@ -24,11 +24,21 @@ the same address, or about the stream to the address's server.
 
 TOLD = frozenset(
     {
-        *{"stops-at-tls", "other-error", "refused-request", "unheard", "one-sided"},
+        *{
+            "stops-at-tls",
+            "stops-at-offer",
+            "other-error",
+            "refused-request",
+            "unheard",
+            "one-sided",
+        },
         *{"failed", "renamed"},
     }
 )
 """The causes of notes that the verdict adds to "No error was found", so that it hides no error."""
+
+SILENT_ENDS = frozenset({"closed", "cut"})
+"""The causes of errors that give no reason. The verdict adds warnings and notes to these, too."""
 
 ANYTHING = "*"
 """Stands for any address. An error about a stream explains findings about all addresses."""
@@ -72,20 +82,21 @@ def verdict(findings: Iterable[Finding], holes: int = 0) -> str:
     """
     findings = list(findings)
     cause = explanation(findings)
-    warnings = [finding for finding in findings if finding.severity is Severity.WARNING]
     words = "No error was found."
     if cause is not None:
         words = f"{_where(cause)}: {cause.message} {cause.hint}"
         clients = {each.client for each in findings if each.severity is Severity.ERROR}
         if others := len(clients) - 1:
             words += f" Other clients with errors: {others}."
-    elif warnings:
+        is_silent = cause.cause in SILENT_ENDS
+        findings = [each for each in findings if is_silent and each.client == cause.client]
+    if warnings := [each for each in findings if each.severity is Severity.WARNING]:
         first = next((each for each in warnings if each.name in EXPLAINS), warnings[0])
         words += f" A warning: {_where(first)}: {first.message} {first.hint}"
         if others := len(warnings) - 1:
             words += f" Other warnings: {others}."
     aside = {each.cause: each for each in reversed(findings) if each.cause in TOLD}
-    for kind, note in reversed(aside.items() if cause is None else ()):
+    for kind, note in reversed(aside.items()):
         others = sum(each.cause == kind for each in findings) - 1
         more = f" Others of that kind: {others}." if others else ""
         words += f" {_where(note)}: {note.message}{more}"

@@ -148,6 +148,26 @@ NAMED: dict[str, tuple[list[str], str]] = {
         [f">>> {HEADER}", f"<<< {HEADER}", OFFER.format("<register xmlns='x'/>"), CLOSE],
         "no way to log in (in line 3)",
     ),
+    "an offer, and nothing after it": (
+        [f">>> {HEADER}", f"<<< {HEADER}", OFFER.format(MECHANISMS)],
+        'bot.log:3: No stanza came after the server had offered "SCRAM-SHA-1"',
+    ),
+    "a refused request, and an end without a reason": (
+        [
+            PING,
+            f"<<< <iq type='error' id='r'>{error('not-authorized')}</iq>",
+            "<<< </stream:stream>",
+        ],
+        "A warning: bot.log:2: The server refused the request",
+    ),
+    "an answer that has an error, though its type is another": (
+        ["<<< <iq type='result'><query xmlns='jabber:iq:auth'/><error code='401'>No</error></iq>"],
+        'refused the login of the client (no known condition) ("No")',
+    ),
+    "a refused message to an address that the log does not name": (
+        [f"<<< <message to='{ACCOUNT}' id='1' type='error'>{error('gone')}</message>"],
+        "Nobody is there at the server",
+    ),
     "an offer without STARTTLS": (
         [f">>> {HEADER}", f"<<< {HEADER}", OFFER.format(MECHANISMS), CLOSE],
         '"SCRAM-SHA-1" without STARTTLS',
@@ -178,7 +198,7 @@ NAMED: dict[str, tuple[list[str], str]] = {
     ),
     "a refused message cut in its first tag": (
         [f"<<< {BOUNCE[: BOUNCE.index('type=')]}type='error' id='m"],
-        "was refused (undefined-condition)",
+        "was refused (no known condition)",
     ),
     "a refused request that the error repeats": (
         [f"<iq to='{ACCOUNT}' type='error'><query xmlns='jabber:iq:roster'/>{error('gone')}</iq>"],
@@ -235,7 +255,7 @@ NAMED: dict[str, tuple[list[str], str]] = {
     ),
     "a refused message cut in its body": (
         [f"<<< {BOUNCE[: BOUNCE.index('<error')]}<body>one", "two"],
-        "was refused (undefined-condition)",
+        "was refused (no known condition)",
     ),
 }
 """A log, and what its verdict says."""

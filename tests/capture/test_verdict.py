@@ -176,6 +176,17 @@ def test_the_verdict_explains_within_a_client_and_counts_the_others(case: str) -
     assert told.partition("Other clients with errors: ")[2] == (f"{others}." if others else "")
 
 
+def test_an_end_without_a_reason_tells_what_else_happened_to_its_client_only() -> None:
+    refused = f"<<< <iq type='error' id='r' from='example.org'>{error('forbidden')}</iq>"
+    (stream,) = examined(*IN, refused, CLOSED)
+    findings = stream.findings()
+    assert "forbidden" in verdict(findings)
+    of_other = [each._replace(client="x") if each.name == "refused" else each for each in findings]
+    assert "forbidden" not in verdict(of_other)
+    (stream,) = examined(*IN, refused, stream_error("conflict"))
+    assert "forbidden" not in verdict(stream.findings())
+
+
 ASKED = [said("Ann", "bot: ping"), said("Ann", "!ping"), said("Ben", "is bot there")]
 GROUNDS: dict[str, tuple[list[str], str]] = {
     "three messages were not answered": ([*IN, *ASKED], "bot.log:15: 3 messages named the client"),
