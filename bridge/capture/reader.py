@@ -434,7 +434,7 @@ class _Sessions:
     def of(self, token: str, element: Element, *, sent: bool) -> str | None:
         """Return the session of an element; empty if the log does not tell its streams apart.
 
-        None if it is the end of a stream of which the log has nothing else.
+        None if it is the end of a stream of which a server's log has nothing else.
         """
         if not token or not self._believed:
             return ""
@@ -445,7 +445,9 @@ class _Sessions:
             self._latest = token if sent else ""
         is_known = token in self._met
         self._met.add(token, sent or self._met.get(token, False))
-        return self._same.get(token, token) if is_known or sent or element.tag != FOOTER else None
+        if element.tag == FOOTER and not (is_known or sent or token.isdecimal()):
+            return None
+        return self._same.get(token, token)
 
 
 def _texts_of(fragment: Fragment) -> Iterator[str]:

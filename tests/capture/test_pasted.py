@@ -168,6 +168,10 @@ NAMED: dict[str, tuple[list[str], str]] = {
         [f"<<< <message to='{ACCOUNT}' id='1' type='error'>{error('gone')}</message>"],
         "Nobody is there at the server",
     ),
+    "the end of a stream alone, behind its length": (
+        ["(10:00:01) jabber: Recv (ssl)(16): </stream:stream>"],
+        "The server closed the stream",
+    ),
     "an offer without STARTTLS": (
         [f">>> {HEADER}", f"<<< {HEADER}", OFFER.format(MECHANISMS), CLOSE],
         '"SCRAM-SHA-1" without STARTTLS',
