@@ -227,17 +227,20 @@ class Fragments:
     def goes_on(self, text: str) -> bool:
         """Add a line of the open entry, if that is quickly seen; return whether it was added.
 
-        It is an indented tag, and not the last tag of the entry. Most lines of an entry are.
+        It is an indented tag, with text and its end tag or without, and not the last tag of the
+        entry. Most lines of an entry are.
         """
         entry = self._open
         if entry is None or entry.meaning is not None or entry.end or not self._last_tag:
             return False
-        text = _without_container(text)
-        before, tag = self._rest.text, text.lstrip()
-        if self._last_tag in tag or self._entries or self._binary:
+        if not text[:1].isspace() and not (text := _without_container(text))[:1].isspace():
             return False
-        if not text[:1].isspace() or tag[:1] != "<" or "<" in tag[1:]:
+        tag = text.lstrip()
+        if tag[:1] != "<" or "<" in tag[1:].replace("</", "", 1) or self._last_tag in tag:
             return False
+        if self._entries or self._binary:
+            return False
+        before = self._rest.text
         is_in_tag = before.rfind("<") > before.rfind(">")
         if is_in_tag or len(before) + len(text) >= MAX_ENTRY_CHARACTERS:
             return False

@@ -142,11 +142,10 @@ class LogReader:
             line = data.decode("latin-1")
         # If a log was emptied while a program wrote it, it begins with zeros.
         line = line.strip("\0\r\n")
-        if self.lines == 1:
-            line = line.removeprefix(_BYTE_ORDER_MARK)
         if "\x1b" in line:
             line = _COLOUR.sub("", line)
         if len(self.begin) < MAX_BEGIN:
+            line = line if self.begin else line.removeprefix(_BYTE_ORDER_MARK)
             self.begin += f"{line[:MAX_BEGIN]}\n"
         if not self._object and self._fragments.goes_on(line):
             return ()
