@@ -4,6 +4,7 @@ import json
 import logging
 import os
 from collections.abc import Collection
+from contextlib import ExitStack
 from pathlib import Path
 from xml.etree.ElementTree import Element, SubElement
 
@@ -34,27 +35,21 @@ class CaptureFile:
         """The file; None before the first entry, and if it cannot be written."""
         self._folder = folder
         self._file: FileHandler | None = None
+        self._closing = ExitStack()
+        """Closes the file, and then gives it free for another tap."""
         self._is_tried = False
         """Whether opening the file was tried, with success or not."""
         self._waiting = list[str]()
 
-    def add(
-        self,
-        at: str,
-        sent: bool,
-        session: str,
-        xml: str,
-        size: int = 0,
-        rooms: Collection[str] = (),
-    ) -> None:
-        """Add an entry; `size` is how many bytes passed, if `xml` has not all of them.
+    def add(self, at: str, sent: bool, session: str, xml: str, **more: object) -> None:
+        """Add an entry, with those further fields that are not empty.
 
-        `rooms` are the rooms of the settings, for the beginning of a stream: it may never get in.
+        `bytes` is how many passed, if `xml` has not all of them. `rooms` are the rooms of the
+        settings, for the beginning of a stream: it may never get in.
         """
-        direction, more = "out" if sent else "in", f', "bytes": {size}' if size else ""
-        more += f', "rooms": {json.dumps(sorted(rooms))}' if rooms else ""
-        entry = f'"at": "{at}", "direction": "{direction}", "connection": "{session}"'
-        self._waiting.append(f'{{{entry}, "xml": {json.dumps(xml)}{more}}}')
+        direction, fields = "out" if sent else "in", {key: more[key] for key in more if more[key]}
+        entry = {"at": at, "direction": direction, "connection": session, "xml": xml}
+        self._waiting.append(json.dumps(entry | fields))
 
     def flush(self) -> None:
         """Write what was added, once the account is known."""
@@ -73,55 +68,54 @@ class CaptureFile:
         """Close the file. If no account was known, it has this `name`."""
         self.account = self.account or name
         self.flush()
-        if self._file is not None:
-            self._file.close()
-            os.close(self._lock)
+        self._closing.close()
 
     def _open(self) -> None:
         """Open the file, which no other process writes until it is closed; raises `OSError`."""
-        path, self._lock = lock_file(self._folder, self.account)
-        try:
+        path, lock = lock_file(self._folder, self.account)
+        with ExitStack() as opened:
+            opened.callback(os.close, lock)
             if path.exists():
                 path.replace(path.with_name(f"{path.name}.1"))
             self._file = FileHandler("", path, MAX_BYTES)
-        except OSError:
-            os.close(self._lock)
-            raise
-        self.path = path
+            opened.callback(self._file.close)
+            self.path, self._closing = path, opened.pop_all()
 
 
-def recorded(
-    sent: bool, element: Element, raw: bytes, *, is_known: bool, is_near: bool = False
-) -> tuple[str, int]:
+def recorded(sent: bool, element: Element, raw: bytes, rooms: Collection[str]) -> tuple[str, int]:
     """Return what is kept of an element, as XML, and how many bytes passed if that is not all.
 
-    Unless it `is_known` that a stanza is from or to a room or its service, only its kind is kept,
-    and no words; and the bare address only if it `is_near`: a room of that service.
+    Of a stanza that is not from or to one of these `rooms` or their services, only the kind is
+    kept, and no words. The other side's address then keeps its domain alone, unless it is another
+    room of such a service: the type `groupchat` tells rooms from people, whom a gateway or wrong
+    settings may put at the same domain.
     """
     if element.tag == FOOTER:
         return STREAM_FOOTER, 0
     if element.tag == HOLE:
         return "<", len(raw)
-    is_stanza = element.tag in STANZA_TAGS
-    is_bind = element.find(f"{{{BIND}}}bind") is not None
-    if is_stanza and not is_bind and not is_known:
-        return written(_outline(sent, element, is_near=is_near)), len(raw)
+    is_stanza, services = element.tag in STANZA_TAGS, set(map(domain_of, rooms))
+    key = "to" if sent else "from"
+    other = lower_bare(element.get(key, ""))
+    is_bind = element.tag == "iq" and element.find(f"{{{BIND}}}bind") is not None
+    is_own = is_bind and "@" not in other
+    if is_stanza and not is_own and other not in {*rooms, *services}:
+        is_room = element.get("type") == "groupchat" and domain_of(other) in services
+        hidden = f"{SOMEBODY}@{domain_of(other)}" if "@" in other and not is_room else other
+        return written(_outline(element, key, hidden)), len(raw)
     clean = redacted(element)
     is_raw = element.tag == HEADER or (is_stanza and raw.startswith(b"<" + element.tag.encode()))
     return (raw.decode("utf-8", "replace") if clean is element and is_raw else written(clean)), 0
 
 
-def _outline(sent: bool, element: Element, *, is_near: bool) -> Element:
+def _outline(element: Element, key: str, other: str) -> Element:
     """Return a stanza without words: its kind, its id, and the condition of its error.
 
-    Of the other side's address the domain is kept, after `SOMEBODY` if it has a local part.
+    Its attribute `key` becomes `other`, the other side's address as far as that is kept.
     """
-    kept = Element(element.tag, {key: value for key, value in element.items() if key in KEPT})
-    other = "to" if sent else "from"
-    if other in kept.attrib:
-        bare = lower_bare(kept.attrib[other])
-        hidden = f"{SOMEBODY}@{domain_of(bare)}" if "@" in bare else bare
-        kept.set(other, bare if is_near else hidden)
+    kept = Element(element.tag, {name: value for name, value in element.items() if name in KEPT})
+    if key in kept.attrib:
+        kept.set(key, other)
     for child in element:
         copy = SubElement(kept, child.tag)
         if child.tag == "priority" and (child.text or "").strip().lstrip("-").isdecimal():

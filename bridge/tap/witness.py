@@ -13,7 +13,7 @@ from bridge.capture.stream import Stream
 from bridge.tap.record import CaptureFile, recorded
 from bridge.tap.remarks import remark
 from bridge.text import iso
-from bridge.wire.names import COMPONENT, HEADER, domain_of, lower_bare
+from bridge.wire.names import COMPONENT, HEADER, lower_bare
 from bridge.wire.xmlwriter import written
 
 UNFINISHED_SECONDS = 2.0
@@ -39,8 +39,7 @@ class Witness:
         """
         self.capture = Capture(command=command, observe=self._observe, on_new=self._say)
         self._file = file
-        known = frozenset(map(lower_bare, rooms))
-        self._rooms = known
+        self._rooms = frozenset(map(lower_bare, rooms))
         """The rooms of the settings."""
         self._show, self._draw, self._clock = show, draw, clock
         self._streams: dict[str, Examined] = {}
@@ -67,19 +66,11 @@ class Witness:
         stream = self._streams[session].stream
         if stream.client.bound:
             self._file.account = self._file.account or stream.client.account
-        other = lower_bare(element.get("to" if sent else "from", ""))
-        joined = {room.jid for room in stream.rooms.by_jid.values() if room.nickname}
-        rooms = self._rooms | joined
-        services = set(map(domain_of, rooms))
-        kept = recorded(
-            sent,
-            element,
-            raw,
-            is_known=other in rooms | services,
-            is_near=domain_of(other) in services,
-        )
-        begins = sent and element.tag == HEADER
-        self._file.add(at, sent, session, *kept, rooms=self._rooms if begins else ())
+        # Without the `muc` element, a presence may be for a person as well.
+        joined = {it.jid for it in stream.rooms.by_jid.values() if it.nickname and it.has_muc}
+        xml, size = recorded(sent, element, raw, self._rooms | joined)
+        rooms = sorted(self._rooms) if sent and element.tag == HEADER else []
+        self._file.add(at, sent, session, xml, bytes=size, rooms=rooms)
 
     def hold(self, session: str, size: int) -> None:
         """Note how many bytes of a client's stanza came that is not whole yet; 0 if all are."""
@@ -110,7 +101,7 @@ class Witness:
             if now - since >= UNFINISHED_SECONDS:
                 del self._unfinished[session]
                 self.add(session, "unfinished", seconds=UNFINISHED_SECONDS, size=size)
-                self._file.add(iso(since), True, session, "<", size)
+                self._file.add(iso(since), True, session, "<", bytes=size)
                 self.flush()
 
     def end(self, session: str, sent: bool | None) -> None:

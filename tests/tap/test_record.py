@@ -179,12 +179,13 @@ HEADER = f"<header name='Authorization'>{SECRET}</header>"
 )
 @pytest.mark.parametrize("sent", [True, False])
 def test_no_secret_is_kept(xml: str, sent: bool) -> None:
-    kept, _ = recorded(sent, element(xml), xml.encode(), is_known=True)
+    kept, _ = recorded(sent, element(xml), xml.encode(), [ROOM])
     assert SECRET not in kept
 
 
 WORDS = "a private matter"
 STANZAS = "urn:ietf:params:xml:ns:xmpp-stanzas"
+BINDS = "<bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'/>"
 ERROR = (
     f"<error type='wait'><policy-violation xmlns='{STANZAS}'/><text xmlns='{STANZAS}'>{WORDS}"
     "</text></error>"
@@ -204,11 +205,12 @@ ERROR = (
         (f"<iq type='result' id='1'><query xmlns='jabber:iq:roster'>{WORDS}</query></iq>", False),
         (f"<presence from='ann@else.where'><status>{WORDS}</status></presence>", False),
         (f"<message from='ann@else.where' type='error'><body/>{ERROR}</message>", False),
+        (f"<message from='ann@else.where'><body>{WORDS}</body>{BINDS}</message>", False),
+        (f"<iq type='set' from='ann@else.where/r' id='1'>{BINDS}<a>{WORDS}</a></iq>", False),
     ],
 )
 def test_words_are_kept_of_rooms_alone(xml: str, kept: bool) -> None:
-    is_known = f"from='{ROOM}" in xml
-    text, size = recorded(False, element(xml), xml.encode(), is_known=is_known)
+    text, size = recorded(False, element(xml), xml.encode(), [ROOM])
     assert (WORDS in text) is (size == 0) is kept
     assert kept or "ann@" not in text
     assert element(text).get("type") == element(xml).get("type")
@@ -216,23 +218,38 @@ def test_words_are_kept_of_rooms_alone(xml: str, kept: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("to", "kept"),
+    ("to", "type_", "kept"),
     [
-        ("ann@else.where/r", "*@else.where"),
-        ("else.where", "else.where"),
-        ("Lobby@conference.localhost/Ann", "lobby@conference.localhost"),
-        ("ann@localhost", "*@localhost"),
+        ("ann@else.where/r", "chat", "*@else.where"),
+        ("else.where", "chat", "else.where"),
+        ("Lobby@conference.localhost/Ann", "groupchat", "lobby@conference.localhost"),
+        ("ann%irc@conference.localhost", "chat", "*@conference.localhost"),
+        ("ann@localhost", "chat", "*@localhost"),
+        ("ann@localhost", "groupchat", "*@localhost"),
     ],
 )
 def test_of_an_address_only_a_room_of_the_same_service_is_kept(
-    to: str, kept: str, tmp_path: Path
+    to: str, type_: str, kept: str, tmp_path: Path
 ) -> None:
     record = CaptureFile(tmp_path, "bot@localhost")
-    seen(
-        witness_of(record, ROOM), f"><message to='{to}' type='chat'><body>{WORDS}</body></message>"
-    )
+    said = f"><message to='{to}' type='{type_}'><body>{WORDS}</body></message>"
+    seen(witness_of(record, ROOM), said)
     (entry,) = entries(record)
     assert (element(entry["xml"]).get("to"), WORDS in entry["xml"]) == (kept, False)
+
+
+@pytest.mark.parametrize("shown", ["", "<show>away</show>"])
+def test_a_presence_for_a_person_makes_no_room_of_the_person(shown: str, tmp_path: Path) -> None:
+    record = CaptureFile(tmp_path, "bot@localhost")
+    seen(
+        witness_of(record, ROOM),
+        f"><presence to='ann@localhost/phone'>{shown}</presence>",
+        "<presence from='ann@localhost/phone'/>",
+        f"<message from='ann@localhost/phone' type='chat'><body>{WORDS}</body></message>",
+        f"><message to='bob@localhost' type='groupchat'><body>{WORDS}</body></message>",
+    )
+    kept = "".join(entry["xml"] for entry in entries(record))
+    assert not any(each in kept for each in (WORDS, "ann@", "bob@"))
 
 
 def test_the_beginning_of_a_stream_has_the_rooms_of_the_settings(tmp_path: Path) -> None:
