@@ -90,6 +90,10 @@ class Room:
         """Whether the client's own presence has come back."""
         return self.state is RoomState.INSIDE
 
+    def is_under(self, nickname: str) -> bool:
+        """Whether the client has, had or asked for this nickname."""
+        return nickname in {self.nickname, self.former_nickname}
+
     @property
     def is_taken(self) -> bool:
         """Whether the client has a seat in the room, or has asked for one."""

@@ -3,12 +3,12 @@
 The room shows neither. Only `tap`, or the client's log, sees what the client sends elsewhere.
 """
 
-from collections import Counter
 from collections.abc import Sequence
 from itertools import islice
 from xml.etree.ElementTree import Element
 
 from bridge.capture.examined import Examined
+from bridge.capture.rooms import Room
 from bridge.capture.stanza import FOOTER, HOLE, QUOTED, SOMEBODY, Stanza
 from bridge.text import iso, quoted
 from bridge.wire.names import domain_of, local, lower_bare
@@ -22,19 +22,14 @@ DEEDS = frozenset({"message", "presence", "iq", HOLE, FOOTER})
 count: libraries ask for other things by themselves."""
 
 
-def has_seat(examined: Examined, evidence: Evidence, own: str = "") -> bool:
-    """Whether the occupant is or was in the room on this stream.
+def has_seat(examined: Examined, evidence: Evidence) -> bool:
+    """Whether the occupant is or was in the room on this stream."""
+    return any(_is_seat(each, evidence) for each in examined.stream.rooms.by_jid.values())
 
-    A component may be in the room with several addresses; `own` is the one that is meant.
-    """
-    room = lower_bare(evidence.room)
-    keys = {room, f"{room} {lower_bare(own)}"}
-    return any(
-        lower_bare(seat.jid) == room
-        and evidence.nickname in {seat.nickname, seat.former_nickname}
-        and (not own or key in keys)
-        for key, seat in examined.stream.rooms.by_jid.items()
-    )
+
+def _is_seat(room: Room, evidence: Evidence) -> bool:
+    is_there = lower_bare(room.jid) == lower_bare(evidence.room)
+    return is_there and room.is_under(evidence.nickname)
 
 
 def is_outside(examined: Examined) -> bool:
@@ -50,10 +45,8 @@ class Delivery:
         self._message = evidence.past.heard if evidence.is_silent else None
         self._came: tuple[Examined, Stanza] | None = None
         """The stream on which the message came, and the message there."""
-        self._deeds = Counter[str]()
-        """How often the client did what then, each in a few words."""
-        self._first: dict[str, str] = {}
-        """How soon it did each of them first."""
+        self._deeds: dict[str, tuple[str, int]] = {}
+        """What the client did then, in a few words: how soon it did so first, and how often."""
 
     @property
     def body(self) -> str:
@@ -71,15 +64,17 @@ class Delivery:
         if self._message is None:
             return
         if not stanza.sent and element.tag == "message" and self._came is None:
-            is_it = element.get("id") == getattr(self._message.event, "id", None)
-            if is_it and has_seat(examined, self._evidence, element.get("to", "")):
+            id_ = getattr(self._message.event, "id", None)  # some rooms give no ids back
+            is_it = element.get("id") == id_ if id_ else element.findtext("body") == self.body
+            seat = examined.stream.rooms.of(examined.stream.client, stanza)
+            if is_it and seat is not None and _is_seat(seat, self._evidence):
                 self._came = examined, stanza
         elif stanza.sent and self._came is not None and self._is_by_it(examined, element):
             asks = element.tag == "iq" and element.get("type") != "set"
             if element.tag in DEEDS and not asks:
                 deed = _deed(element)
-                self._deeds[deed] += 1
-                self._first.setdefault(deed, _after(self._came[1], stanza))
+                after, times = self._deeds.get(deed, (_after(self._came[1], stanza), 0))
+                self._deeds[deed] = after, times + 1
 
     def _is_by_it(self, examined: Examined, element: Element) -> bool:
         """Whether the client to which the message came sent this; a component has several."""
@@ -98,8 +93,8 @@ class Delivery:
         what, who = words_of(self.body), self._evidence.who
         if self._came is not None:
             deeds = [
-                f"{deed}{self._first[deed]}{f' ({times} times)' if times > 1 else ''}"
-                for deed, times in islice(self._deeds.items(), MAX_DEEDS)
+                f"{deed}{after}{f' ({times} times)' if times > 1 else ''}"
+                for deed, (after, times) in islice(self._deeds.items(), MAX_DEEDS)
             ]
             more = len(self._deeds) - len(deeds)
             deeds += [f"did {more} more things"] if more else []
@@ -139,12 +134,12 @@ def _deed(element: Element) -> str:
         where = f" to an address at {quoted(domain_of(to), QUOTED)}"
     if tag == "presence":
         return f"sent presence{f' of type {quoted(type_)}' if type_ else ''}{where}"
-    inside = ", ".join(quoted(local(child.tag), QUOTED) for child in element if child.tag != "body")
-    body, holds = element.find("body"), f" with {inside}" if inside else ""
+    inside = ", ".join(local(child.tag) for child in element if child.tag != "body")
+    body, holds = element.find("body"), f" with {quoted(inside, QUOTED)}" if inside else ""
     if tag == "iq":
         return f"sent a request{where}{holds}"
-    if body is not None and body.text:  # of what is not the room's, `tap` keeps no words
+    if body is None:
+        holds = f" without a body{f' but{holds}' if inside else ''}"
+    elif body.text:  # of what is not the room's, `tap` keeps no words
         holds = f" with the body {quoted(body.text, QUOTED)}"
-    elif body is None:
-        holds = f" without a body{holds.replace('with', 'but with', 1)}"
     return f"sent a message of type {quoted(type_ or 'normal')}{where}{holds}"

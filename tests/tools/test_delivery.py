@@ -21,13 +21,19 @@ from tests.xmpp.checks import watching
 ASKED = 1_000_000.0
 """When the bridge asked, in seconds."""
 QUESTION = logs.said("me", "!ping", id="own-1")
+PUBSUB = "<pubsub xmlns='u:p'/>"
 ENDS = "<<< </stream:stream>"
 SECRET = f">>> <auth xmlns='{logs.SASL}' mechanism='PLAIN'>biwsbj1ib3Qscj14</auth>"
 REFUSED = f"<<< <failure xmlns='{logs.SASL}'><not-authorized/></failure>"
 
 
 def concluded(
-    folder: Path, *lines: str, seconds: float = 5.0, there: bool = True, runs: bool = True
+    folder: Path,
+    *lines: str,
+    seconds: float = 5.0,
+    there: bool = True,
+    runs: bool = True,
+    id_: str | None = "own-1",
 ) -> Conclusion:
     """What comes of a silent bot and of what `tap`, if it still `runs`, keeps of its stream.
 
@@ -47,7 +53,7 @@ def concluded(
                 entry |= {"connection": session, "xml": line[4:]}
                 file.write(json.dumps(entry | rooms) + "\n")
         bot = replace(watching.BOT, jid=f"{ROOM}/bot", nickname="bot") if there else None
-        said = MessageReceived(f"{ROOM}/me", "me", "!ping", id="own-1", own=True)
+        said = MessageReceived(f"{ROOM}/me", "me", "!ping", id=id_, own=True, reflects="own-1")
         acts: list[watching.Act] = [
             (ASKED, MessageSent(f"{ROOM}/me", "me", "!ping", "own-1")),
             (ASKED, said),
@@ -102,6 +108,10 @@ def sends(xml: str) -> str:
             f'sent presence to "{ROOM}/bot" after 100 ms (5 times).',
         ),
         (
+            [sends(f"<iq type='set'>{PUBSUB * 99}</iq>")],
+            f'a request with "{"pubsub, " * 10}…" after 100 ms.',
+        ),
+        (
             [logs.says(f"{number}", to="ann@example.org") for number in range(5)],
             'with the body "2" after 300 ms, did 2 more things.',
         ),
@@ -113,6 +123,14 @@ def test_of_a_message_that_reached_it_is_told_what_it_did_then(
     conclusion = concluded(tmp_path, *IN, QUESTION, *sent)
     assert '"!ping" reached "bot", which ' in conclusion.verdict, conclusion
     assert did in conclusion.verdict, conclusion
+
+
+@pytest.mark.parametrize(("body", "came"), [("!ping", "reached"), ("other", "did not reach")])
+def test_where_a_room_gives_no_ids_back_the_message_is_known_by_its_body(
+    body: str, came: str, tmp_path: Path
+) -> None:
+    question = logs.said("me", body, id="x").replace(" id='x'", "")
+    assert f'"!ping" {came} "bot"' in concluded(tmp_path, *IN, question, id_=None).verdict
 
 
 def test_after_ten_seconds_its_silence_is_the_cause(tmp_path: Path) -> None:
