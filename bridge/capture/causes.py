@@ -11,7 +11,7 @@ from bridge.capture.client import Entity
 from bridge.capture.finding import Finding, Severity, key_of_finding
 from bridge.capture.stanza import MAX_TEXT, LogPlace
 from bridge.text import quoted
-from bridge.wire.meaning import CLIENT_WORDS, MEANINGS, first_row, rows_of
+from bridge.wire.meaning import CLIENT_WORDS, MEANINGS, Row, first_row, rows_of
 from bridge.wire.names import domain_of, lower_bare
 
 _CAUSES = {
@@ -298,8 +298,15 @@ def cause(
     `words` fill in the names in braces; a stranger's words in them must be `quoted`. Findings with
     the same cause and `key`, about the same address, are shown once.
     """
-    about = lower_bare(about)[:MAX_TEXT]
-    row, words = _CAUSES[name], {**words, "condition": _known(str(words.get("condition", "")))}
+    return finding_of(_CAUSES[name], place, words, key, about)
+
+
+def finding_of(
+    row: Row, place: LogPlace, words: Mapping[str, object], key: str = "", about: str = ""
+) -> Finding:
+    """Return the finding of a row, which may be of another table, as `cause` does."""
+    about, name = lower_bare(about)[:MAX_TEXT], row.situations[0]
+    words = {**words, "condition": _known(str(words.get("condition", "")))}
     severity, _, clause = row.outcome.partition(", ")
     message, hint = row.message.format(**words), row.hint.format(**words)
     (rule,) = row.conditions

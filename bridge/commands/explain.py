@@ -6,7 +6,6 @@ from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterable, Iterator
 from io import BufferedReader, TextIOWrapper
 from pathlib import Path
-from time import time
 from typing import cast
 
 from bridge.capture.capture import Capture
@@ -15,7 +14,7 @@ from bridge.capture.formats import NO_LOGS, how_to, named_in
 from bridge.capture.reader import MAX_LINE_BYTES, LogReader
 from bridge.capture.verdict import verdict
 from bridge.commands.exit import FAILURE, SUCCESS, USAGE, UsageError
-from bridge.commands.report import captured_page, report_path, write_report
+from bridge.commands.report import captured_page, report_path, write_captured
 from bridge.logs import can_print, complain, write_out
 from bridge.text import one_line, quoted
 from bridge.views.explain import as_json, lines_of
@@ -63,10 +62,8 @@ def run(parsed: argparse.Namespace) -> int:
             f"no stream is that of {_asked(parsed)}; the log names "
             f"{', '.join(map(quoted, named[:20])) or 'nobody'}"
         )
-    if report:
-        timeline = page.timeline(streams, time(), capture.holes)
-        if write_report(timeline, report) != SUCCESS:
-            return FAILURE
+    if write_captured(page, capture, streams, report) != SUCCESS:
+        return FAILURE
     findings = (finding for examined in streams for finding in examined.findings())
     conclusion = verdict(findings, capture.holes)
     if any(reader.has_undirected for reader in readers):
@@ -140,10 +137,7 @@ def _picked(streams: list[Examined], account: str | None, nickname: str | None) 
         streams = [
             each
             for each in streams
-            if any(
-                nickname in {room.nickname, room.former_nickname}
-                for room in each.stream.rooms.by_jid.values()
-            )
+            if any(room.is_under(nickname) for room in each.stream.rooms.by_jid.values())
         ]
     return streams
 

@@ -1,9 +1,12 @@
 """The options `--report` and `--pseudonyms` of a command."""
 
 import argparse
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from time import time
 
+from bridge.capture.capture import Capture
+from bridge.capture.examined import Examined
 from bridge.capture.stream import Stream
 from bridge.commands.exit import FAILURE, SUCCESS, UsageError
 from bridge.logs import complain
@@ -47,3 +50,12 @@ def captured_page(
 ) -> CapturedPage:
     """Return the page of a capture; only streams for which `is_wanted` is true get on it."""
     return CapturedPage(Chronicle(Pseudonyms(on=parsed.pseudonyms)), is_wanted)
+
+
+def write_captured(
+    page: CapturedPage, capture: Capture, streams: Sequence[Examined], path: Path | None
+) -> int:
+    """Write the page of a capture's `streams`, if a report is wanted; return the exit code."""
+    if path is None:
+        return SUCCESS
+    return write_report(page.timeline(streams, time(), capture.holes), path)

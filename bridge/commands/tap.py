@@ -7,11 +7,10 @@ import signal
 import socket
 import ssl
 import sys
-import time
 from argparse import Namespace
 from asyncio import FIRST_COMPLETED
 from asyncio.subprocess import Process
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
@@ -23,7 +22,7 @@ from bridge.client.process import terminate
 from bridge.commands.certificate import certificate
 from bridge.commands.configuration import complain_of, read
 from bridge.commands.exit import FAILURE, SUCCESS, USAGE, UsageError
-from bridge.commands.report import captured_page, report_path, write_report
+from bridge.commands.report import captured_page, report_path, write_captured
 from bridge.logs import complain, open_log, write_out
 from bridge.recording.tapped import folder_of
 from bridge.sandbox.stream import TlsIdentity
@@ -128,10 +127,8 @@ class _Tap:
     def _conclude(self, here: str) -> int:
         capture, report = self._witness.capture, self._report
         streams = capture.streams
-        if report:
-            timeline = self._page.timeline(streams, time.time(), capture.holes)
-            if write_report(timeline, report) != SUCCESS:
-                return FAILURE
+        if write_captured(self._page, capture, streams, report) != SUCCESS:
+            return FAILURE
         findings = [finding for each in streams for finding in each.findings()]
         conclusion = verdict(findings, capture.holes)
         if self._parsed.json:
@@ -151,11 +148,10 @@ class _Tap:
             self._is_decided = True
             self._stop.set()
 
-    async def _start(self, environment: Mapping[str, str]) -> Process:
-        words = self._parsed.program
-        out = sys.stderr if self._parsed.json else None
+    async def _start(self, environment: dict[str, str]) -> Process:
+        words, out = self._parsed.program, sys.stderr if self._parsed.json else None
         try:
-            every = {**os.environ, **environment}
+            every = os.environ | environment
             return await asyncio.create_subprocess_exec(*words, env=every, stdout=out)
         except (OSError, ValueError) as error:
             raise UsageError(f"{words[0]!r} does not start: {error}") from error

@@ -36,38 +36,34 @@ class StreamLane:
 
     def __init__(self) -> None:
         self._xml = XmlStream(max_bytes=MAX_HELD_BYTES, max_depth=MAX_DEPTH, unnamed=_CONTENT)
-        self._held = bytearray()
+        self.held = bytearray()
+        """What came of a stanza that is not whole yet."""
         self.unparsed = ""
         """Why what comes is no longer read, but only passed on; empty as long as it is read."""
 
     def feed(self, data: bytes) -> Iterator[Piece]:
         """Yield what is whole. Once the stream cannot be read, yield what comes as it is."""
-        self._held += data
+        self.held += data
         if not (self.unparsed or self._xml.ended):
             try:
                 for element in self._xml.feed(data):
-                    raw = self._cut(len(self._held) - self._xml.unread)
+                    raw = self._cut(len(self.held) - self._xml.unread)
                     yield Piece(raw, _plain(element, raw))
             except XmlStreamError as error:
                 self.unparsed = error.condition
             if self._xml.ended:
-                yield Piece(self._cut(len(self._held) - self._xml.unread), Element(FOOTER))
+                yield Piece(self._cut(len(self.held) - self._xml.unread), Element(FOOTER))
         is_passed_on = self.unparsed or self._xml.ended or self._xml.is_between
-        if self._held and (is_passed_on or len(self._held) > MAX_HELD_BYTES):
+        if self.held and (is_passed_on or len(self.held) > MAX_HELD_BYTES):
             yield Piece(self.rest(), None)
-
-    @property
-    def held(self) -> int:
-        """How many bytes of a stanza are held that is not whole yet."""
-        return len(self._held)
 
     def rest(self) -> bytes:
         """Return what is held, and hold it no longer."""
-        return self._cut(len(self._held))
+        return self._cut(len(self.held))
 
     def _cut(self, end: int) -> bytes:
-        raw = bytes(self._held[:end])
-        del self._held[:end]
+        raw = bytes(self.held[:end])
+        del self.held[:end]
         return raw
 
 

@@ -55,11 +55,6 @@ class Side(asyncio.Protocol):
         """Set while there is no connection."""
         self.gone.set()
 
-    @property
-    def is_over(self) -> bool:
-        """Whether the connection has ended, or is just being closed."""
-        return self.transport is None or self.transport.is_closing()
-
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep the transport."""
         assert isinstance(transport, asyncio.Transport)
@@ -97,15 +92,13 @@ class Side(asyncio.Protocol):
 
     def write(self, data: bytes) -> None:
         """Send, unless the connection has ended."""
-        if self.transport is not None and not self.is_over:
+        if self.transport is not None:
             self.transport.write(data)
 
     def end(self, *, was_cut: bool = False) -> None:
         """Close the connection once everything is sent, or cut it."""
-        if self.transport is not None and was_cut:
-            self.transport.abort()
-        elif self.transport is not None and not self.is_over:
-            self.transport.close()
+        if self.transport is not None:
+            (self.transport.abort if was_cut else self.transport.close)()
 
     async def close(self) -> None:
         """Close the connection, and cut it if it does not end TLS in good order."""
@@ -117,7 +110,7 @@ class Side(asyncio.Protocol):
 
     async def secure(self, context: ssl.SSLContext, domain: str | None) -> None:
         """Begin TLS: as the client of a `domain`, or as the server; raises `OSError`."""
-        if self.transport is None or self.is_over:
+        if self.transport is None or self.transport.is_closing():
             raise ConnectionResetError
         secured = await asyncio.get_running_loop().start_tls(
             self.transport,
@@ -149,8 +142,8 @@ class Link:
         """
         self._settings, self._identity = settings, identity
         self._domain = settings.domain.strip("[]")
-        rooms = settings.rooms or ("the room",)  # with --to there may be no settings
-        self._place = Place.of(settings._replace(rooms=rooms))
+        # With --to there may be no settings.
+        self._place = Place.of(settings._replace(rooms=settings.rooms or ("the room",)))
         self._login: SaslLogin | None = None
         if logs_in:
             words = settings.username, settings.password.reveal()
@@ -164,7 +157,8 @@ class Link:
         self._down.other, self._up.other = self._up, self._down
         self._opening: Side | None = None
         """The side to which a connection, or TLS, is just being made."""
-        self._answer: asyncio.Future[Element] | None = None
+        self._answers = asyncio.Queue[Element | None]()
+        """The server's answers to tap's own login; None at the end of either connection."""
         self._work = asyncio.Queue[Callable[[], Awaitable[None]] | None]()
         """What is to be done while both connections stand; None at their end."""
 
@@ -229,8 +223,7 @@ class Link:
 
     def _receive(self, sent: bool, data: bytes) -> None:
         self._play(self._relay.receive(sent, data))
-        if sent:
-            self._witness.hold(self._session, self._relay.held)
+        self._witness.hold(self._session, self._relay.held)
 
     def _play(self, steps: Iterable[Step]) -> None:
         # What came together goes on together: a server may take a blank behind `<starttls/>` for
@@ -247,8 +240,7 @@ class Link:
                     if name == "unreadable":
                         self._work.put_nowait(None)
                 case relay.LoginAnswer(element):
-                    if self._answer is not None and not self._answer.done():
-                        self._answer.set_result(element)
+                    self._answers.put_nowait(element)
                 case relay.BeginTls(proceed):
                     self._up.pause()
                     self._down.pause()
@@ -291,7 +283,7 @@ class Link:
             fault = fault_of(error, Stage.SASL, self._place)
             self._add("server-login", message=fault.message, hint=fault.hint)
             condition = fault.condition if fault.condition in names.CONDITIONS else "not-authorized"
-            self._play(self._relay.refuse(condition))
+            self._play([self._relay.refuse(condition)])
             return
         own = f"{mechanism}{f', bound by {binding}' if binding else ''}"
         flag = f" (flag {login.flag})" if login.flag else ""
@@ -300,20 +292,19 @@ class Link:
 
     async def _exchange(self, element: Element) -> Element:
         """Send this to the server, and wait for its answer, as long as both connections stand."""
-        if self._up.is_over or self._down.is_over:
-            raise ConnectionResetError
-        self._answer = asyncio.get_running_loop().create_future()
         self._up.write(xml_of(element).encode())
-        return await self._answer
+        answer = await self._answers.get()
+        if answer is None:
+            raise ConnectionResetError
+        return answer
 
     def _lost(self, sent: bool, was_cut: bool) -> None:
         """End the other connection too, in the same way, once it has what this side had said."""
-        self._play(self._relay.close(sent))
+        self._play([self._relay.close(sent)])
         self._witness.end(self._session, sent)
         (self._up if sent else self._down).end(was_cut=was_cut)
         self._opening = None  # the end of this side explains what fails from now on
-        if self._answer is not None and not self._answer.done():
-            self._answer.set_exception(ConnectionResetError())
+        self._answers.put_nowait(None)
         self._work.put_nowait(None)
 
     def _explain(self, error: OSError | ConnectionFailedError) -> None:

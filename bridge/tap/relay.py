@@ -51,8 +51,6 @@ PATTERNS = {
 }
 """Matches what is taken out of an element; the group in it stays."""
 
-_AUTH, _SUCCESS = f"{{{SASL}}}auth", f"{{{SASL}}}success"
-_PROCEED = f"{{{TLS}}}proceed"
 _MECHANISMS = f"{{{SASL}}}mechanisms"
 _LOGIN_OFFERS = frozenset({_MECHANISMS, f"{{{SASL_CB}}}sasl-channel-binding"})
 
@@ -129,22 +127,22 @@ class Relay:
     @property
     def held(self) -> int:
         """How many bytes of a client's stanza are held that is not whole yet."""
-        return self._lanes[True].held
+        return len(self._lanes[True].held)
 
-    def close(self, sent: bool) -> Iterator[Step]:
+    def close(self, sent: bool) -> Passage:
         """Let out what is held of a side that has ended its connection."""
-        yield Passage(sent, self._lanes[sent].rest())
+        return Passage(sent, self._lanes[sent].rest())
 
     def logged_in(self, success: str) -> Iterator[Step]:
         """Tell the client that it has logged in, since tap has."""
         self._waits = False
-        yield from self._tell(success)
+        yield self._told(success)
         yield from self._begin_anew()
 
-    def refuse(self, condition: str) -> Iterator[Step]:
+    def refuse(self, condition: str) -> Passage:
         """Tell the client that its login has failed."""
         self._waits = False
-        yield from self._tell(f"<failure xmlns='{SASL}'><{condition}/></failure>")
+        return self._told(f"<failure xmlns='{SASL}'><{condition}/></failure>")
 
     def _pass(self, sent: bool, piece: Piece, unparsed: str) -> Iterator[Step]:
         raw, element = piece
@@ -176,29 +174,25 @@ class Relay:
         yield Passage(sent, raw, hole)
 
     def _pass_to_server(self, element: Element, raw: bytes) -> Iterator[Step]:
-        tag, login, mechanism = element.tag, self._login, element.get("mechanism", "")
-        binds = login is None and tag == _AUTH and mechanism.endswith("-PLUS")
-        is_for_tap = binds or tag in REFUSALS or (login is not None and tag in LOGIN)
-        yield Passage(True, b"" if is_for_tap else raw, element)
-        if binds:
-            yield Remark("binds", {"mechanism": quoted(mechanism)})
-            yield from self.refuse("invalid-mechanism")
-        elif tag in REFUSALS:
-            yield Remark("taken-out", {"what": CHANGES[tag]})
-            yield from self._tell(f"<failure xmlns='{split(tag)[0]}'>{REFUSALS[tag]}</failure>")
-        elif login is not None and tag in LOGIN:
-            answer, account = login.receive(element)
+        tag, mechanism, answers = element.tag, element.get("mechanism", ""), list[Step]()
+        if self._login is not None and tag in LOGIN:
+            answer, account = self._login.receive(element)
             self._waits = account != ""
-            if self._waits:
-                yield LogIn(answer)
-            else:
-                yield from self._tell(answer)
+            answers = [LogIn(answer)] if self._waits else [self._told(answer)]
+        elif tag == f"{{{SASL}}}auth" and mechanism.endswith("-PLUS"):
+            refusal = self.refuse("invalid-mechanism")
+            answers = [Remark("binds", {"mechanism": quoted(mechanism)}), refusal]
+        elif tag in REFUSALS:
+            refusal = self._told(f"<failure xmlns='{split(tag)[0]}'>{REFUSALS[tag]}</failure>")
+            answers = [Remark("taken-out", {"what": CHANGES[tag]}), refusal]
+        yield Passage(True, b"" if answers else raw, element)
+        yield from answers
 
     def _pass_to_client(self, element: Element, raw: bytes) -> Iterator[Step]:
         tag = element.tag
         if self._waits and tag.startswith(f"{{{SASL}}}"):
             yield LoginAnswer(element)
-        elif tag == _PROCEED and not self._is_in:
+        elif tag == f"{{{TLS}}}proceed" and not self._is_in:
             yield Passage(False, b"", element)
             self._lanes[False].rest()
             self._lanes = {True: StreamLane(), False: StreamLane()}
@@ -212,7 +206,7 @@ class Relay:
                 yield Remark("taken-out", {"what": CHANGES[tag]})
             yield Passage(False, passed, element)
             self._is_in = self._is_in or tag == "handshake"
-            if tag == _SUCCESS:
+            if tag == f"{{{SASL}}}success":
                 yield from self._begin_anew()
 
     def _pass_features(self, element: Element, raw: bytes) -> Iterator[Step]:
@@ -231,10 +225,10 @@ class Relay:
             element.extend(elements_of(own)[0])
         yield Passage(False, passed, element)
 
-    def _tell(self, xml: str) -> Iterator[Step]:
-        """Answer the client in the server's place."""
+    def _told(self, xml: str) -> Passage:
+        """Return an answer to the client in the server's place."""
         (element,), _ = elements_of(xml)
-        yield Passage(False, xml.encode(), element)
+        return Passage(False, xml.encode(), element)
 
     def _begin_anew(self) -> Iterator[Step]:
         """Begin both streams anew after the login; the client may have begun its own already."""

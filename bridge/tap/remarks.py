@@ -1,6 +1,7 @@
 """What tap itself finds on the way between a client and its server: one row each. Pure."""
 
-from bridge.capture.finding import Finding, Severity
+from bridge.capture.causes import finding_of
+from bridge.capture.finding import Finding
 from bridge.capture.stanza import LogPlace
 from bridge.wire.meaning import rows_of
 
@@ -52,8 +53,4 @@ unreadable: ended; error, RFC 6120, 4.9.3
 
 def remark(name: str, place: LogPlace, **words: object) -> Finding:
     """Return the finding of a row; a stranger's words among `words` are `quoted`."""
-    row = _REMARKS[name]
-    severity, _, clause = row.outcome.partition(", ")
-    message, hint = row.message.format(**words), row.hint.format(**words)
-    (rule,) = row.conditions
-    return Finding(rule, Severity(severity), message, hint, clause, place, f"{name} ")
+    return finding_of(_REMARKS[name], place, words)

@@ -134,7 +134,7 @@ def test_a_stanza_is_held_until_it_is_whole_and_goes_out_at_the_end() -> None:
     before = wires.out[True]
     wires.say(True, SAID[:30])
     assert wires.out[True] == before
-    wires.play(wires.relay.close(True))
+    wires.play([wires.relay.close(True)])
     assert wires.out[True] == before + SAID[:30].encode()
 
 
@@ -262,7 +262,7 @@ def test_what_cannot_be_read_after_the_login_passes_as_it_came(sent: bool, broke
     before = wires.out[sent]
     wires.say(sent, SAID + broken)
     wires.say(sent, SAID)
-    wires.play(wires.relay.close(sent))
+    wires.play([wires.relay.close(sent)])
     assert wires.out[sent] == before + (SAID + broken + SAID).encode()
     assert HOLE in wires.tags()
 
@@ -359,6 +359,6 @@ def test_no_bytes_break_it_or_are_lost(data: bytes, sent: bool, logged_in: bool)
         wires.log_in()
     before = wires.out[sent]
     wires.say(sent, data)
-    wires.play(wires.relay.close(sent))
+    wires.play([wires.relay.close(sent)])
     if sent or logged_in:
         assert wires.out[sent] == before + data
