@@ -10,7 +10,7 @@ from tests.benchmarks.figures import Aim, Outcome, Series
 NAME = "explaining"
 SCRIPT = "tests.benchmarks.logs"
 ROOT = Path(__file__).parents[3]
-LEAST = 10.0
+LEAST = 8.0
 
 
 def measure(bench: Bench) -> Outcome:
