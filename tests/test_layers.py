@@ -287,7 +287,7 @@ def test_what_stands_on_the_standard_library_stands_on_nothing_else(package: str
 
 HEAVY = (
     *("importlib.metadata", "httpx", "slixmpp", "aiodns", "dotenv", "prompt_toolkit", "psycopg"),
-    *("argcomplete", "importlib.resources", "statistics", "platform", "shutil"),
+    *("argcomplete", "importlib.resources", "pkgutil", "statistics", "platform", "shutil"),
     *("re2", "wcwidth", "bridge.llm.tools", "bridge.registration.", "bridge.client"),
     *("bridge.views", *SETS),
 )

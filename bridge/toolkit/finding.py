@@ -10,7 +10,8 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from pkgutil import resolve_name
+from importlib import import_module
+from operator import attrgetter
 from typing import Any
 
 from bridge.mcp.catalogue import Catalogue
@@ -95,7 +96,7 @@ def _find(name: str) -> Callable[[], object]:
         target = BUILT_IN.get(name, name)
         if not all(part.isidentifier() for part in target.replace(":", ".", 1).split(".")):
             raise ToolsetError(f"{_called(name)} is not of the form MODULE:ATTRIBUTE")
-        return partial(resolve_name, target)
+        return partial(_imported, target)
     for offer in _offers():
         if offer.name == name:
             load: Callable[[], object] = offer.load
@@ -105,6 +106,12 @@ def _find(name: str) -> Callable[[], object]:
         f"{', '.join(known_toolsets())}, and whatever can be imported, as MODULE:ATTRIBUTE"
         + ("; each set takes a --toolset of its own" if "," in name else "")
     )
+
+
+def _imported(target: str) -> object:
+    module, _, attribute = target.partition(":")
+    value: object = attrgetter(attribute)(import_module(module))
+    return value
 
 
 def _offers() -> Sequence[Any]:
