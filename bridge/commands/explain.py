@@ -59,7 +59,7 @@ def run(parsed: argparse.Namespace) -> int:
     if not streams:
         named = _names(capture.streams, parsed.account)
         raise UsageError(
-            f"no stream is that of {_asked(parsed)}; the log names "
+            f"the log has no stream of {_asked(parsed)}; it names "
             f"{', '.join(map(quoted, named[:20])) or 'nobody'}"
         )
     if write_captured(page, capture, streams, report) != SUCCESS:

@@ -242,12 +242,16 @@ async def read_store(search: Search) -> dict[str, object]:
     if seen and not page.more:
         missing = await walk.unrecorded(seen, journal.numbering.epoch)
         await _add_unrecorded(search, missing, seen[-1].number)
+    return {"oldest": walk.oldest, "warnings": _warnings(link, walk.unreadable)}
+
+
+def _warnings(link: RoomLink, unreadable: int) -> list[str]:
+    """Warn of events that are not recorded or cannot be read: no page of the store shows them."""
     warnings = link.warnings()
-    if walk.unreadable:  # this replaces the recorder's own warning of the kind
+    if unreadable:  # this replaces the recorder's own warning of the kind
         warnings = [warning for warning in warnings if not warning.endswith(LEFT_OUT)]
-        warnings.append(left_out(walk.unreadable))
-    # Warn of events that are not recorded or cannot be read: no page of the store shows them.
-    return {"oldest": walk.oldest, "warnings": warnings}
+        warnings.append(left_out(unreadable))
+    return warnings
 
 
 async def _add_unrecorded(search: Search, records: Sequence[Record], last: int) -> None:
