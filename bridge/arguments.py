@@ -1,7 +1,19 @@
-"""The arguments of each command of `xmpp-bridge`, and what its `--help` says of it."""
+"""The arguments of each command of `xmpp-bridge`, and what its `--help` says of it.
+
+Each command has a function, whose docstring is its page: the line on the first page, the
+description, the options of this command alone, examples, and exit codes. The function adds the
+options that it shares with others, and what a line cannot say. `add_options` reads such lines:
+
+    --first: a switch, and what it is for
+    --timeout SECONDS: an option with a value; `VALUES` knows what a value of this name may be
+    --fault NAME...: an option that may be given again
+    --format text|json: an option with these values, the first of which is the default
+    TEXT or [NICKNAME] or [FILES...]: an argument; in brackets it may be left out
+"""
 
 import argparse
 import re
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -28,6 +40,108 @@ MAX_SECONDS = 1_000_000
 """The longest wait for an event: eleven days."""
 
 
+class _Once(argparse.Action):
+    """Stores the value of an option; a second, different value is a mistake."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        """Store the value; ends the process if there is another already."""
+        if getattr(namespace, self.dest) not in (None, values):
+            parser.error(f"{option_string} is given twice, with different values")
+        setattr(namespace, self.dest, values)
+
+
+def _number(most: int) -> Callable[[str], int]:
+    """Return what reads a whole number from 1 to `most`."""
+
+    def number(text: str) -> int:
+        if not re.fullmatch("[1-9][0-9]{0,8}", text) or int(text) > most:
+            raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 to {most}")
+        return int(text)
+
+    return number
+
+
+def _duration(text: str) -> int:
+    match = re.fullmatch(r"([1-9][0-9]{0,5})([smh]?)", text)
+    if match is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is no duration such as 90s, 2m or 1h")
+    return int(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[match[2]]
+
+
+def _kinds(text: str) -> list[str]:
+    kinds = text.split(",")
+    if unknown := [kind for kind in kinds if kind not in KINDS]:
+        raise argparse.ArgumentTypeError(
+            f"invalid choice: {unknown[0]!r} (choose from {', '.join(KINDS)})"
+            + nearest(unknown[0], KINDS)
+        )
+    return kinds
+
+
+def _server_name(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", text):
+        raise argparse.ArgumentTypeError("a name has 1 to 64 letters, digits, - and _")
+    return text
+
+
+VALUES: dict[str, dict[str, Any]] = {
+    "DAYS": {"metavar": "N", "type": _number(MAX_DAYS)},
+    "DURATION": {"type": _duration},
+    "ENTRY": {"metavar": "NAME", "type": _server_name},
+    "EVENTS": {"metavar": "N", "type": _number(MAX_EVENTS)},
+    "FILES": {"metavar": "FILE"},
+    "KINDS": {"metavar": "KIND", "type": _kinds, "action": "extend"},
+    "MS": {"type": _number(MAX_MS)},
+    "PATH": {"type": Path, "action": _Once},
+    "PROGRAM": {"metavar": "COMMAND"},
+    "RUNS": {"metavar": "N", "type": _number(MAX_REPEATS)},
+    "SECONDS": {"type": _number(MAX_SECONDS)},
+}
+"""How a value of this name is read, and its name on the page if it has another there. A value whose
+name is missing here is a text."""
+
+NAMES = {
+    "await": "await_seconds",
+    "command": "command_text",
+    "for": "seconds",
+    "from": "sender",
+    "only": "only_set",
+}
+"""The names of parsed options that cannot have the name of the option."""
+
+
+def add_options(container: argparse._ActionsContainer, lines: str) -> None:
+    """Add the options and arguments that these lines declare, as the module's docstring says."""
+    for entry in re.split(r"\n(?! )", textwrap.dedent(lines).strip("\n")):
+        declared, _, help_ = " ".join(entry.split()).partition(": ")
+        is_optional = declared.startswith("[")
+        declared = declared.strip("[]") if is_optional else declared
+        name, _, value = declared.removesuffix("...").partition(" ")
+        repeats = declared.endswith("...")
+        if name.startswith("--") and not value:
+            container.add_argument(name, action="store_true", help=help_)
+            continue
+        choices = value.split("|")
+        given = {"metavar": value or name} | VALUES.get(value or name, {})
+        if len(choices) > 1:
+            given = {"choices": choices, "default": choices[0]}
+        if name.startswith("--"):
+            dest = name.removeprefix("--").replace("-", "_")
+            given["dest"] = NAMES.get(dest, dest)
+            if repeats:
+                given = {"action": "append", "default": []} | given | {"dest": f"{given['dest']}s"}
+        else:
+            name = name.lower()
+            given["nargs"] = ("*" if repeats else "?") if is_optional else None
+        container.add_argument(name, help=help_, **given)
+
+
 # Each of the following functions adds the arguments of one command. Its docstring has the texts of
 # `--help`: the line on the first page, the description, examples, and exit codes.
 
@@ -37,6 +151,8 @@ def _add_serve(command: argparse.ArgumentParser) -> None:
 
     The bridge: MCP on stdin and stdout, and a participant in the room.
 
+        --read-only: withhold every tool that writes to the room
+
         codex mcp add xmpp -- xmpp-bridge --env-file /path/to/.env
 
         0 the client left, or a signal ended it
@@ -44,14 +160,10 @@ def _add_serve(command: argparse.ArgumentParser) -> None:
         2 the command line is wrong, or a set of tools cannot be loaded
     """
     _add_settings(command)
-    _add_flag(command, "--read-only", "withhold every tool that writes to the room")
     sets = command.add_mutually_exclusive_group()
     _add_toolsets(sets)
-    help_ = (
-        "serve this set of tools, and only sets that are named by this option; joins no room; may "
-        "be given again"
-    )
-    _add_repeatable(sets, "--only", "NAME", help_, dest="only")
+    alone = "serve this set of tools, and only sets that are named by this option; joins no room"
+    add_options(sets, f"--only NAME...: {alone}; may be given again")
 
 
 def _add_client(command: argparse.ArgumentParser) -> None:
@@ -60,6 +172,11 @@ def _add_client(command: argparse.ArgumentParser) -> None:
     Starts the bridge, or any MCP server on stdio, and talks to it: a line is echoed, `help` lists
     the commands. At a terminal with --sandbox it is a chat: a line is said in the room, and
     commands begin with a slash. From a pipe, stdout has one answer a line.
+
+        --json: each answer as it came, in one line
+        --framing lines|headers: separate messages by line ends, or write Content-Length headers
+            before each
+        [PROGRAM...]: another MCP server to start, after --
 
         echo status | xmpp-bridge client --sandbox
         Another server: xmpp-bridge client -- npx some-mcp-server
@@ -70,16 +187,9 @@ def _add_client(command: argparse.ArgumentParser) -> None:
     """
     _add_settings(command)
     _add_toolsets(command)
-    _add_flag(command, "--json", "each answer as it came, in one line")
-    help_ = "separate messages by line ends, or write Content-Length headers before each"
-    kinds = ("lines", "headers")
-    command.add_argument("--framing", choices=kinds, default="lines", help=help_)
     dates = [revision.date for revision in ALL]
     help_ = f"speak this revision of MCP: {', '.join(dates)}"
     command.add_argument("--revision", choices=dates, metavar="DATE", help=help_)
-    command.add_argument(
-        "server", nargs="*", metavar="COMMAND", help="another MCP server to start, after --"
-    )
 
 
 def _add_check(command: argparse.ArgumentParser) -> None:
@@ -87,6 +197,19 @@ def _add_check(command: argparse.ArgumentParser) -> None:
 
     Joins the room over a connection of its own and leaves it again, and shows what each stage found
     and how long it took.
+
+        --send: also say something in the room, and await it back
+        --room-must-exist: if the room does not exist, fail instead of joining, which would create
+            it
+        --format text|json|prometheus|nagios: text, json (one object), prometheus (metrics), or
+            nagios (one line, and the exit codes of monitoring plugins: 0 OK, 1 WARNING, 2 CRITICAL,
+            3 UNKNOWN)
+        --warn MS: warn if the check takes MS milliseconds or more (the median)
+        --crit MS: fail if it takes MS milliseconds or more, even if every stage passed
+        --cert-days DAYS: warn of a certificate with fewer days left (default: 14); a warning
+            changes the exit code of nagios only
+        --repeat RUNS: check N times, and show the median and the worst of each stage; a refused
+            password ends it, since further tries could lock the account
 
         xmpp-bridge check --repeat 10
         xmpp-bridge check --format nagios --warn 2000 --crit 10000
@@ -97,33 +220,10 @@ def _add_check(command: argparse.ArgumentParser) -> None:
         0, 1, 2, 3 with --format nagios: OK, WARNING, CRITICAL, UNKNOWN
     """
     _add_settings(command)
-    _add_flag(command, "--send", "also say something in the room, and await it back")
-    help_ = "if the room does not exist, fail instead of joining, which would create it"
-    _add_flag(command, "--room-must-exist", help_)
-    command.add_argument(
-        "--format",
-        choices=("text", "json", "prometheus", "nagios"),
-        default="text",
-        help="text, json (one object), prometheus (metrics), or nagios (one line, and the exit "
-        "codes of monitoring plugins: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN)",
-    )
     command.add_argument(
         "--json", action="store_const", dest="format", const="json", help="--format json"
     )
-    help_ = "warn if the check takes MS milliseconds or more (the median)"
-    _add_number(command, "--warn", MAX_MS, "MS", help_)
-    help_ = "fail if it takes MS milliseconds or more, even if every stage passed"
-    _add_number(command, "--crit", MAX_MS, "MS", help_)
-    help_ = (
-        "warn of a certificate with fewer days left (default: 14); a warning changes the exit "
-        "code of nagios only"
-    )
-    _add_number(command, "--cert-days", MAX_DAYS, "N", help_, default=14)
-    help_ = (
-        "check N times, and show the median and the worst of each stage; a refused password "
-        "ends it, since further tries could lock the account"
-    )
-    _add_number(command, "--repeat", MAX_REPEATS, "N", help_, default=1)
+    command.set_defaults(cert_days=14, repeat=1)
 
 
 def _add_send(command: argparse.ArgumentParser) -> None:
@@ -131,6 +231,13 @@ def _add_send(command: argparse.ArgumentParser) -> None:
 
     Says TEXT in the room, under the nickname with `-send` after it, as the tool xmppSend does, and
     ends once the room has sent it back. With --await it waits for an answer too.
+
+        TEXT: what to say; - reads it from stdin
+        --await SECONDS: how long to wait for answers; after the first, at most 1.5 s longer
+        --from NICKNAME: whose answers --await waits for
+        --timeout SECONDS: for the room to send it back (default: 10); with --await at most 50
+            together
+        --json: the result of the tool, one JSON object
 
         xmpp-bridge send 'the build is done'
         xmpp-bridge send '!ping' --await 10 --from Robot
@@ -140,20 +247,8 @@ def _add_send(command: argparse.ArgumentParser) -> None:
         2 the command line or the settings are wrong
     """
     _add_settings(command)
-    command.add_argument("text", metavar="TEXT", help="what to say; - reads it from stdin")
     _add_room(command)
-    help_ = "how long to wait for answers; after the first, at most 1.5 s longer"
-    _add_number(command, "--await", MAX_SECONDS, "SECONDS", help_, dest="await_seconds", default=0)
-    command.add_argument(
-        "--from",
-        dest="sender",
-        metavar="NICKNAME",
-        default="",
-        help="whose answers --await waits for",
-    )
-    help_ = "for the room to send it back (default: 10); with --await at most 50 together"
-    _add_number(command, "--timeout", MAX_SECONDS, "SECONDS", help_, default=10)
-    _add_flag(command, "--json", "the result of the tool, one JSON object")
+    command.set_defaults(await_seconds=0, sender="", timeout=10)
 
 
 def _add_diagnose(command: argparse.ArgumentParser) -> None:
@@ -163,6 +258,13 @@ def _add_diagnose(command: argparse.ArgumentParser) -> None:
     what was recorded in the last hour, and names the cause as the tool xmppDiagnose does. Without
     NICKNAME it looks at every occupant that looks like a program.
 
+        [NICKNAME]: the occupant to look at
+        --say TEXT: say this first, and wait for its answer
+        --await SECONDS: how long to wait after --say (default: 10, at most 40)
+        --log FILE: the debug log of NICKNAME's program, of which the newest 16 MiB are read
+        --full: show every finding, even those that say nothing
+        --json: the result of the tool, one JSON object
+
         xmpp-bridge diagnose Robot --say '!ping'
         xmpp-bridge diagnose Robot --log bot.log
 
@@ -171,17 +273,9 @@ def _add_diagnose(command: argparse.ArgumentParser) -> None:
         2 too little was seen to say, and the last line is what to do next; or the command line
           or the settings are wrong
     """
-    command.set_defaults(timeout=10)
     _add_settings(command)
-    command.add_argument("nickname", metavar="NICKNAME", nargs="?", help="the occupant to look at")
     _add_room(command)
-    command.add_argument("--say", metavar="TEXT", help="say this first, and wait for its answer")
-    help_ = "how long to wait after --say (default: 10, at most 40)"
-    _add_number(command, "--await", MAX_SECONDS, "SECONDS", help_, dest="await_seconds", default=10)
-    help_ = "the debug log of NICKNAME's program, of which the newest 16 MiB are read"
-    command.add_argument("--log", metavar="FILE", help=help_)
-    _add_flag(command, "--full", "show every finding, even those that say nothing")
-    _add_flag(command, "--json", "the result of the tool, one JSON object")
+    command.set_defaults(await_seconds=10, timeout=10)
 
 
 def _add_settings_command(command: argparse.ArgumentParser) -> None:
@@ -190,6 +284,8 @@ def _add_settings_command(command: argparse.ArgumentParser) -> None:
     Shows the value of each setting, with secrets as ***, where it is set (the environment, which
     file, or the default), and what it means.
 
+        --json: one JSON object
+
         xmpp-bridge settings
 
         0 all settings are right
@@ -197,7 +293,6 @@ def _add_settings_command(command: argparse.ArgumentParser) -> None:
         2 a setting is wrong or missing, or the command line is wrong
     """
     _add_settings(command)
-    _add_flag(command, "--json", "one JSON object")
 
 
 def _add_init(command: argparse.ArgumentParser) -> None:
@@ -208,6 +303,9 @@ def _add_init(command: argparse.ArgumentParser) -> None:
     on if you say so. Then checks the way into the room, and offers to register the bridge with the
     coding agents on this machine. Only on a terminal.
 
+        --env-file PATH: the file to write (default: $XDG_CONFIG_HOME/xmpp-bridge.env or
+            ~/.config/xmpp-bridge.env, which the bridge finds everywhere)
+
         xmpp-bridge init
         xmpp-bridge init --env-file ~/bots/lab.env
 
@@ -216,11 +314,6 @@ def _add_init(command: argparse.ArgumentParser) -> None:
         2 no terminal, or the command line is wrong
         130 Ctrl-C or Ctrl-D gave up
     """
-    _add_env_file(
-        command,
-        "the file to write (default: $XDG_CONFIG_HOME/xmpp-bridge.env or "
-        "~/.config/xmpp-bridge.env, which the bridge finds everywhere)",
-    )
 
 
 def _add_watch(command: argparse.ArgumentParser) -> None:
@@ -233,6 +326,11 @@ def _add_watch(command: argparse.ArgumentParser) -> None:
     filter, --first or --timeout, what the room sends on joining is left out: who is there, its
     history, its subject.
 
+        --stanzas: the stanzas themselves, laid out, without their secrets
+        --json: one JSON object a line
+        --first: end with the first event, and exit code 0
+        --timeout SECONDS: end after this time; exit code 1 if nothing was shown by then
+
         xmpp-bridge watch --json | jq -ac 'select(.kind == "message") | .body'
         xmpp-bridge watch --from Robot --contains error --first --timeout 600
 
@@ -241,11 +339,6 @@ def _add_watch(command: argparse.ArgumentParser) -> None:
         2 the command line or the settings are wrong
     """
     _add_settings(command)
-    _add_flag(command, "--stanzas", "the stanzas themselves, laid out, without their secrets")
-    _add_flag(command, "--json", "one JSON object a line")
-    _add_flag(command, "--first", "end with the first event, and exit code 0")
-    help_ = "end after this time; exit code 1 if nothing was shown by then"
-    _add_number(command, "--timeout", MAX_SECONDS, "SECONDS", help_)
     _add_filters(command)
 
 
@@ -257,6 +350,16 @@ def _add_log(command: argparse.ArgumentParser) -> None:
     that is given without a zone is local, and may be 2026-01-31, 12:00, today, "yesterday 12:00",
     1h or "2 hours ago". With --report it is drawn on a page that you can attach to a ticket.
 
+        --since TIME: what happened from then on
+        --until TIME: what happened until then
+        --limit EVENTS: only the newest N of these
+        --follow: go on with what is recorded from now on; Ctrl-C ends it
+        --json: one JSON object a line
+        --stanzas: the stanzas, if they were recorded (BRIDGE_STORE_STANZAS)
+        --as-scenario FROM..TO: print what happened in this time as a scenario file, for xmpp-bridge
+            expect
+        --env-file PATH: the file with the settings, and no other
+
         xmpp-bridge log --since yesterday --kind leave
         xmpp-bridge log --since '2 hours ago' --report incident.html --pseudonyms
         xmpp-bridge log --json --since '2 hours ago' | jq -c .body
@@ -266,18 +369,9 @@ def _add_log(command: argparse.ArgumentParser) -> None:
         1 there is nothing to show, or the store cannot be read
         2 the command line or the settings are wrong
     """
-    command.set_defaults(sandbox=False)
-    _add_env_file(command, "the file with the settings, and no other")
-    command.add_argument("--since", metavar="TIME", help="what happened from then on")
-    command.add_argument("--until", metavar="TIME", help="what happened until then")
-    _add_number(command, "--limit", MAX_EVENTS, "N", "only the newest N of these")
-    _add_flag(command, "--follow", "go on with what is recorded from now on; Ctrl-C ends it")
-    _add_flag(command, "--json", "one JSON object a line")
-    _add_flag(command, "--stanzas", "the stanzas, if they were recorded (BRIDGE_STORE_STANZAS)")
-    help_ = "print what happened in this time as a scenario file, for xmpp-bridge expect"
-    command.add_argument("--as-scenario", metavar="FROM..TO", help=help_)
     _add_report(command)
     _add_filters(command)
+    command.set_defaults(sandbox=False)
 
 
 def _add_record(command: argparse.ArgumentParser) -> None:
@@ -288,6 +382,9 @@ def _add_record(command: argparse.ArgumentParser) -> None:
     the room at the same time. Where the store is a team's database, its role must be allowed to
     make the tables, unless they are there.
 
+        --print-unit: print a unit with which systemd starts it, and end
+        --prepare-store: make the store or its tables if there are none, and end
+
         xmpp-bridge record
         xmpp-bridge record --print-unit > unit
 
@@ -297,8 +394,6 @@ def _add_record(command: argparse.ArgumentParser) -> None:
         70 a mistake in the bridge
     """
     _add_settings(command)
-    _add_flag(command, "--print-unit", "print a unit with which systemd starts it, and end")
-    _add_flag(command, "--prepare-store", "make the store or its tables if there are none, and end")
 
 
 def _add_explain(command: argparse.ArgumentParser) -> None:
@@ -309,6 +404,13 @@ def _add_explain(command: argparse.ArgumentParser) -> None:
     answered. It finds the format by itself and passes other lines over. The last line is the
     verdict. With --report the streams are drawn on a page, too.
 
+        [FILES...]: a log; - or none for standard input
+        --account JID: only the streams of this account
+        --nickname NAME: only the streams of this occupant
+        --command TEXT: how messages begin that the bot should answer
+        --all: notes too, and streams without findings
+        --json: one JSON object
+
         xmpp-bridge explain bot.log
         xmpp-bridge explain bot.log --report stream.html
         journalctl --user -u mybot | xmpp-bridge explain --command '!ping'
@@ -317,15 +419,6 @@ def _add_explain(command: argparse.ArgumentParser) -> None:
         1 an error was found
         2 nothing could be read, no stream is the one asked for, or the command line is wrong
     """
-    command.add_argument(
-        "files", nargs="*", metavar="FILE", help="a log; - or none for standard input"
-    )
-    command.add_argument("--account", metavar="JID", help="only the streams of this account")
-    command.add_argument("--nickname", metavar="NAME", help="only the streams of this occupant")
-    help_ = "how messages begin that the bot should answer"
-    command.add_argument("--command", dest="command_text", metavar="TEXT", help=help_)
-    _add_flag(command, "--all", "notes too, and streams without findings")
-    _add_flag(command, "--json", "one JSON object")
     _add_report(command)
 
 
@@ -337,6 +430,17 @@ def _add_tap(command: argparse.ArgumentParser) -> None:
     verdict. With COMMAND it starts the bot so that it connects here, and ends with it; without, it
     says what to change in the bot.
 
+        --env-file PATH: the file with the settings of the bot, and no other
+        --to DOMAIN: the server of this domain, whatever XMPP_SERVICE names
+        --listen HOST:PORT: listen there (default: 127.0.0.1:5222; with COMMAND any free port)
+        --login: let the bot log in to tap, which logs in to the server with the settings' password
+        --component: the bot is a component (XEP-0114), without TLS
+        --command TEXT: how messages begin that the bot should answer
+        --once: end at the first error
+        --for DURATION: end after this time, such as 90s, 2m or 1h
+        --json: one JSON object at the end; the bot's stdout goes to stderr
+        [PROGRAM...]: the bot, after --
+
         xmpp-bridge tap --env-file bot.env -- python bot.py
         xmpp-bridge tap --to example.org --listen 127.0.0.1:5222
 
@@ -344,28 +448,7 @@ def _add_tap(command: argparse.ArgumentParser) -> None:
         1 an error was found
         2 the bot never came, or the settings or the command line are wrong
     """
-    _add_env_file(command, "the file with the settings of the bot, and no other")
-    command.add_argument(
-        "--to", metavar="DOMAIN", help="the server of this domain, whatever XMPP_SERVICE names"
-    )
-    help_ = "listen there (default: 127.0.0.1:5222; with COMMAND any free port)"
-    command.add_argument("--listen", metavar="HOST:PORT", help=help_)
-    help_ = "let the bot log in to tap, which logs in to the server with the settings' password"
-    _add_flag(command, "--login", help_)
-    _add_flag(command, "--component", "the bot is a component (XEP-0114), without TLS")
-    help_ = "how messages begin that the bot should answer"
-    command.add_argument("--command", dest="command_text", metavar="TEXT", help=help_)
-    _add_flag(command, "--once", "end at the first error")
-    command.add_argument(
-        "--for",
-        dest="seconds",
-        type=_duration,
-        metavar="DURATION",
-        help="end after this time, such as 90s, 2m or 1h",
-    )
-    _add_flag(command, "--json", "one JSON object at the end; the bot's stdout goes to stderr")
     _add_report(command)
-    command.add_argument("program", nargs="*", metavar="COMMAND", help="the bot, after --")
 
 
 def _add_expect(command: argparse.ArgumentParser) -> None:
@@ -374,6 +457,8 @@ def _add_expect(command: argparse.ArgumentParser) -> None:
     Plays each scenario in a room of its own, in the sandbox or at the server that --env-file names,
     and says what came instead of what was expected. With --report all are drawn on a page, failed
     ones first. pytest runs them.
+
+        FILE: a scenario file, *.room.toml, or a folder
 
         xmpp-bridge expect ping.room.toml --junit-xml=report.xml
         xmpp-bridge expect --report tests.html scenarios/
@@ -386,9 +471,8 @@ def _add_expect(command: argparse.ArgumentParser) -> None:
     ours = argparse.ArgumentParser("xmpp-bridge expect", add_help=False, allow_abbrev=False)
     command.set_defaults(ours=ours)
     for parser in (command, ours):
-        _add_env_file(parser, "the file with the settings of a real server")
+        add_options(parser, "--env-file PATH: the file with the settings of a real server")
         _add_report(parser)
-    command.add_argument("file", metavar="FILE", help="a scenario file, *.room.toml, or a folder")
     more = command.add_argument(
         "more", nargs=argparse.REMAINDER, help="more files; options of pytest"
     )
@@ -401,6 +485,12 @@ def _add_sandbox(command: argparse.ArgumentParser) -> None:
     A small local XMPP server with a room whose resident answers, and any further room that is
     joined. For trying out and for tests; use Prosody or ejabberd for anything else. Ctrl-C ends it.
 
+        --tls: require STARTTLS, with a certificate of its own, and take more mechanisms under it
+        --account NAME:PASSWORD...: a further account; may be given again
+        --fault NAME[:KEY=VALUE,...]...: something that goes wrong: drop, kick, silence,
+            duplicate-nickname, late-reflection, lost-reflection, refused-login; the keys are room,
+            nickname and seconds; may be given again
+
         xmpp-bridge sandbox > .env
         (in another terminal: xmpp-bridge client)
         xmpp-bridge sandbox --account robot:secret --fault late-reflection:seconds=3
@@ -408,17 +498,6 @@ def _add_sandbox(command: argparse.ArgumentParser) -> None:
         0 Ctrl-C or SIGTERM ended it
         2 an option is wrong, or --tls lacks its extra
     """
-    help_ = "require STARTTLS, with a certificate of its own, and take more mechanisms under it"
-    _add_flag(command, "--tls", help_)
-    _add_repeatable(command, "--account", "NAME:PASSWORD", "a further account; may be given again")
-    _add_repeatable(
-        command,
-        "--fault",
-        "NAME[:KEY=VALUE,...]",
-        "something that goes wrong: drop, kick, silence, duplicate-nickname, late-reflection, "
-        "lost-reflection, refused-login; the keys are room, nickname and seconds; may be given "
-        "again",
-    )
 
 
 def _add_register(command: argparse.ArgumentParser) -> None:
@@ -428,22 +507,16 @@ def _add_register(command: argparse.ArgumentParser) -> None:
     has the path of this command and the path of your settings file; no password. First the command
     is started once, to see that it answers and whether it gets into the room.
 
+        --env-file PATH: the file with the settings; without it, the one that the bridge would find
+            now, unless that merely lies in the current directory
+        --approve-send: let the agent speak in the room without asking you each time; nothing else
+
         xmpp-bridge register codex
 
         0 the client has the entry
         1 a file cannot be changed, or the bridge does not answer
         2 there is no settings file to register, or the command line is wrong
     """
-    _add_env_file(
-        command,
-        "the file with the settings; without it, the one that the bridge would find now, unless "
-        "that merely lies in the current directory",
-    )
-    _add_flag(
-        command,
-        "--approve-send",
-        "let the agent speak in the room without asking you each time; nothing else",
-    )
     _add_entry(command)
 
 
@@ -467,6 +540,8 @@ def _add_completion(command: argparse.ArgumentParser) -> None:
     Prints the code after which Tab completes commands, options, rooms, kinds and scenario files.
     It takes the extra completion.
 
+        SHELL bash|zsh|fish: which shell
+
         bash: eval "$(xmpp-bridge completion bash)"
         zsh: eval "$(xmpp-bridge completion zsh)"
         fish: xmpp-bridge completion fish | source
@@ -474,7 +549,60 @@ def _add_completion(command: argparse.ArgumentParser) -> None:
         0 the code was printed
         2 the extra is missing, or the command line is wrong
     """
-    command.add_argument("shell", choices=("bash", "zsh", "fish"), help="which shell")
+
+
+# What several commands share.
+
+
+def _add_settings(command: argparse.ArgumentParser) -> None:
+    add_options(command, "--env-file PATH: the file with the settings, and no other")
+    add_options(command, "--sandbox: bring a small XMPP server along; no settings needed")
+
+
+def _add_room(command: argparse.ArgumentParser) -> None:
+    room = "its JID, or the part of it before the @; without it the default room"
+    add_options(command, f"--room ROOM: {room}")
+
+
+def _add_filters(command: argparse.ArgumentParser) -> None:
+    """Add the options that `bridge.commands.filters` reads: each narrows what is shown."""
+    group = command.add_argument_group(
+        "filters", "A room, sender or kind may be given again, for one more of them."
+    )
+    add_options(
+        group,
+        f"""
+        --room ROOM...: its JID, or the part of it before the @
+        --from SENDER...: a nickname, an occupant JID or a real JID
+        --contains TEXT: in body, subject or status, whatever the case
+        --pattern RE2: a regular expression, found in body, subject or status
+        --kind KINDS...: one of {", ".join(KINDS)}, or several with commas between; without it all
+            but connection, and no chat states
+        """,
+    )
+
+
+def _add_report(command: argparse.ArgumentParser) -> None:
+    add_options(
+        command,
+        """
+        --report FILE: write a page that a browser opens, or its data if FILE ends with .json
+        --pseudonyms: on the page, replace nicknames, JIDs and hosts one for one, messages by their
+            length
+        """,
+    )
+
+
+def _add_toolsets(command: argparse._ActionsContainer) -> None:
+    named = "llm, samples, one that a package offers, or MODULE:ATTRIBUTE"
+    add_options(command, f"--toolset NAME...: a further set of tools: {named}; may be given again")
+
+
+def _add_entry(command: argparse.ArgumentParser) -> None:
+    command.set_defaults(module="register", name="xmpp")
+    command.add_argument("client", choices=KEYS, help="which program")
+    add_options(command, "--name ENTRY: name of the entry (default: xmpp)")
+    add_options(command, "--print: show what would be done, and do nothing")
 
 
 COMMANDS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
@@ -497,124 +625,3 @@ COMMANDS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
     "completion": _add_completion,
 }
 """The function for each command, in the order of the first page."""
-
-
-def _add_flag(command: argparse.ArgumentParser, option: str, help_: str) -> None:
-    command.add_argument(option, action="store_true", help=help_)
-
-
-def _add_number(
-    command: argparse.ArgumentParser, option: str, most: int, unit: str, help_: str, **more: Any
-) -> None:
-    def number(text: str) -> int:
-        if not re.fullmatch("[1-9][0-9]{0,8}", text) or int(text) > most:
-            raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 to {most}")
-        return int(text)
-
-    command.add_argument(option, type=number, metavar=unit, help=help_, **more)
-
-
-def _duration(text: str) -> int:
-    match = re.fullmatch(r"([1-9][0-9]{0,5})([smh]?)", text)
-    if match is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is no duration such as 90s, 2m or 1h")
-    return int(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[match[2]]
-
-
-def _add_repeatable(
-    command: argparse._ActionsContainer, option: str, metavar: str, help_: str, **more: Any
-) -> None:
-    named = {"dest": f"{option[2:]}s", "metavar": metavar, "help": help_, "action": "append"} | more
-    command.add_argument(option, default=[], **named)
-
-
-class _Once(argparse.Action):
-    """Stores the value of an option; a second, different value is a mistake."""
-
-    def __call__(
-        self,
-        parser: argparse.ArgumentParser,
-        namespace: argparse.Namespace,
-        values: Any,
-        option_string: str | None = None,
-    ) -> None:
-        """Store the value; ends the process if there is another already."""
-        if getattr(namespace, self.dest) not in (None, values):
-            parser.error(f"{option_string} is given twice, with different values")
-        setattr(namespace, self.dest, values)
-
-
-def _add_env_file(command: argparse.ArgumentParser, help_: str) -> None:
-    command.add_argument("--env-file", action=_Once, type=Path, metavar="PATH", help=help_)
-
-
-def _add_settings(command: argparse.ArgumentParser) -> None:
-    _add_env_file(command, "the file with the settings, and no other")
-    _add_flag(command, "--sandbox", "bring a small XMPP server along; no settings needed")
-
-
-def _add_room(command: argparse.ArgumentParser) -> None:
-    help_ = "its JID, or the part of it before the @; without it the default room"
-    command.add_argument("--room", metavar="ROOM", help=help_)
-
-
-def _add_filters(command: argparse.ArgumentParser) -> None:
-    """Add the options that `bridge.commands.filters` reads: each narrows what is shown."""
-    group = command.add_argument_group(
-        "filters", "A room, sender or kind may be given again, for one more of them."
-    )
-    _add_repeatable(group, "--room", "ROOM", "its JID, or the part of it before the @")
-    _add_repeatable(group, "--from", "SENDER", "a nickname, an occupant JID or a real JID")
-    group.add_argument(
-        "--contains", metavar="TEXT", help="in body, subject or status, whatever the case"
-    )
-    group.add_argument(
-        "--pattern", metavar="RE2", help="a regular expression, found in body, subject or status"
-    )
-    help_ = (
-        f"one of {', '.join(KINDS)}, or several with commas between; without it all but "
-        "connection, and no chat states"
-    )
-    _add_repeatable(group, "--kind", "KIND", help_, action="extend", type=_kinds)
-
-
-def _kinds(text: str) -> list[str]:
-    kinds = text.split(",")
-    if unknown := [kind for kind in kinds if kind not in KINDS]:
-        raise argparse.ArgumentTypeError(
-            f"invalid choice: {unknown[0]!r} (choose from {', '.join(KINDS)})"
-            + nearest(unknown[0], KINDS)
-        )
-    return kinds
-
-
-def _add_report(command: argparse.ArgumentParser) -> None:
-    help_ = "write a page that a browser opens, or its data if FILE ends with .json"
-    command.add_argument("--report", metavar="FILE", help=help_)
-    help_ = "on the page, replace nicknames, JIDs and hosts one for one, messages by their length"
-    _add_flag(command, "--pseudonyms", help_)
-
-
-def _add_toolsets(command: argparse._ActionsContainer) -> None:
-    _add_repeatable(
-        command,
-        "--toolset",
-        "NAME",
-        "a further set of tools: llm, samples, one that a package offers, or MODULE:ATTRIBUTE; may "
-        "be given again",
-    )
-
-
-def _add_entry(command: argparse.ArgumentParser) -> None:
-    command.set_defaults(module="register")
-    command.add_argument("client", choices=KEYS, help="which program")
-    command.add_argument(
-        "--name", type=_server_name, default="xmpp", help="name of the entry (default: xmpp)"
-    )
-    _add_flag(command, "--print", "show what would be done, and do nothing")
-
-
-def _server_name(text: str) -> str:
-    if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", text):
-        raise argparse.ArgumentTypeError("a name has 1 to 64 letters, digits, - and _")
-    return text

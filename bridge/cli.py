@@ -4,6 +4,7 @@ Each command is a module of `bridge.commands`, and only the one that is run is i
 """
 
 import argparse
+import inspect
 import os
 import re
 import sys
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from bridge import __version__
-from bridge.arguments import COMMANDS
+from bridge.arguments import COMMANDS, add_options
 from bridge.commands.exit import (
     FAILURE,
     INTERRUPTED,
@@ -207,8 +208,9 @@ def parser() -> Parser:
         title="commands", dest="command", required=True, metavar="COMMAND", prog="xmpp-bridge"
     )
     for name, add_arguments in COMMANDS.items():
-        line, description, block, codes = (add_arguments.__doc__ or "").split("\n\n")
-        examples = [example.strip() for example in block.strip().splitlines()]
+        page = inspect.getdoc(add_arguments) or ""
+        line, description, *options, block, codes = page.split("\n\n")
+        examples = textwrap.dedent(block).splitlines()
         command = commands.add_parser(
             name,
             help=line[0].lower() + line[1:].rstrip("."),
@@ -217,5 +219,7 @@ def parser() -> Parser:
         )
         command.exit_codes = textwrap.dedent(codes).strip()
         command.set_defaults(module=name)
+        for lines in options:
+            add_options(command, lines)
         add_arguments(command)
     return result

@@ -16,7 +16,7 @@ def run(parsed: argparse.Namespace) -> int:
     """Start the server and talk to it."""
     if not can_print():
         return FAILURE
-    command = parsed.server or _own_command(parsed)
+    command = parsed.program or _own_command(parsed)
     configuration = read(parsed, {})  # for the client's log and history
     return asyncio.run(
         run_client(
@@ -25,7 +25,7 @@ def run(parsed: argparse.Namespace) -> int:
             framing=Framing[parsed.framing.upper()],
             revision=parsed.revision and find(parsed.revision),
             configuration=configuration,
-            chat=parsed.sandbox and not (parsed.server or parsed.json or configuration.read_only),
+            chat=parsed.sandbox and not (parsed.program or parsed.json or configuration.read_only),
         )
     )
 

@@ -15,7 +15,7 @@ def selection_of(parsed: argparse.Namespace, rooms: Sequence[str]) -> Selection 
 
     Raises `UsageError`, for example if a room is not one of `rooms`, the configured ones.
     """
-    if not any((parsed.rooms, parsed.froms, parsed.contains, parsed.pattern, parsed.kinds)):
+    if not any((parsed.rooms, parsed.senders, parsed.contains, parsed.pattern, parsed.kinds)):
         return None
     try:
         pattern = Pattern(parsed.pattern) if parsed.pattern else None
@@ -23,7 +23,7 @@ def selection_of(parsed: argparse.Namespace, rooms: Sequence[str]) -> Selection 
         raise UsageError(f"--pattern is no regular expression of RE2: {error}") from error
     kinds = frozenset(parsed.kinds) or IN_ROOMS
     form = EventFilter(kinds, None, parsed.contains, pattern, silent=bool(parsed.kinds))
-    filters = tuple(replace(form, sender=sender) for sender in parsed.froms or [None])
+    filters = tuple(replace(form, sender=sender) for sender in parsed.senders or [None])
     return Selection(frozenset(room_of(name, rooms) for name in parsed.rooms), filters)
 
 

@@ -44,7 +44,7 @@ from bridge.xmpp.model.journal import CursorError
 
 NOT_RETOLD = (
     *("since", "until", "limit", "follow", "json", "stanzas", "report"),
-    *("froms", "contains", "pattern", "kinds"),
+    *("senders", "contains", "pattern", "kinds"),
 )
 """The options that `--as-scenario` excludes: a scenario needs every message of its time."""
 

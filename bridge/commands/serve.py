@@ -35,11 +35,11 @@ async def _serve(parsed: argparse.Namespace, read: ReadSettings) -> int:
     if problem := open_log("[Server]", configuration.log_level, configuration.log_file):
         configuration = replace(configuration, warnings=(*configuration.warnings, problem))
     report(f"[Server] Starting xmpp-debug-bridge {__version__}")
-    _report(configuration, alone=bool(parsed.only))
+    _report(configuration, alone=bool(parsed.only_sets))
     if stdio.is_terminal:
         report(WAITING)
-    if parsed.only:
-        await serve_only(parsed.only, configuration, stdio, read_only=parsed.read_only)
+    if parsed.only_sets:
+        await serve_only(parsed.only_sets, configuration, stdio, read_only=parsed.read_only)
     else:
         await serve(
             configuration,
