@@ -16,6 +16,7 @@ from bridge.xmpp.checks.evidence import (
     MAX_ALIKE,
     Evidence,
     Finding,
+    absent,
     body_of,
     how_said,
     is_own,
@@ -80,8 +81,14 @@ def in_time(
 
 
 def senders(evidence: Evidence) -> Finding:
-    """Compare what the occupant answered with what it left without an answer."""
+    """Compare what the occupant answered with what it left without an answer.
+
+    What it could not answer, since it was away or had no voice, it did not leave.
+    """
+    if evidence.occupant is None:
+        return absent(evidence)
     who, asks = evidence.who, asks_of(evidence)
+    asks = [ask for ask in asks if ask.answer or evidence.could_answer(ask.asked)]
     answered = [ask for ask in asks if ask.answer]
     groups = [
         group
@@ -93,8 +100,8 @@ def senders(evidence: Evidence) -> Finding:
     whats = {ask.what for ask in answered}
     groups.sort(key=lambda group: group.asks[-1].what in whats)
     is_answered = any(is_own(ask.asked) for ask in answered)
-    ours = evidence.past.outcome if evidence.is_silent and not is_answered else None
-    if ours is not None and (like := _like(evidence, answered, ours)):
+    ours = evidence.past.heard if evidence.is_silent and not is_answered else None
+    if ours and evidence.could_answer(ours) and (like := _like(evidence, answered, ours)):
         return _compared(evidence, like[-1], ours, [ours])
     if groups:
         says = evidence.programs.get(evidence.nickname)

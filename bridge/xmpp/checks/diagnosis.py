@@ -26,6 +26,8 @@ from bridge.xmpp.checks.evidence import (
     sender_of,
     words_of,
 )
+from bridge.xmpp.model.events import SendFailed
+from bridge.xmpp.model.faults import of_bounce
 from bridge.xmpp.model.journal import Record
 
 PING_SECONDS = 5.0
@@ -125,7 +127,7 @@ def _step(evidence: Evidence, findings: dict[str, Finding], decides: str) -> Ste
         return Step("xmppDiagnose", {"nickname": other})
     if decides == "answer" and sent is not None and not findings["answer"].symptom:
         again = Step("xmppSend", {"message": sent.body, "awaitSeconds": 10})
-        return None if evidence.past.heard else again
+        return None if evidence.past.outcome else again
     if decides not in {"", "voice"} or (decides and findings[decides].ok is False):
         return None
     hidden = evidence.occupant is None and evidence.status.shows_all
@@ -209,9 +211,10 @@ def _answer(evidence: Evidence) -> Finding:
         return Finding(None, "The bridge has said nothing in the room yet.")
     if (heard := evidence.past.heard) is None:
         detail = f"The room did not pass on what the bridge said last, {words_of(sent.body)}"
-        condition = getattr(outcome and outcome.event, "condition", "")
-        if condition.startswith("remote-server-"):
-            detail += f": the room's service could not be reached ({condition})"
+        error = outcome.event if outcome else None
+        if isinstance(error, SendFailed):
+            fault = of_bounce(error.condition, error.text, evidence.place)
+            return Finding(False, f"{detail}: {fault.message}", fault.hint)
         return Finding(False, f"{detail}.", "Say it again by xmppSend, which says why.")
     if not evidence.answers:
         return _silence(evidence, sent.body, heard)

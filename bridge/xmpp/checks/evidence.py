@@ -14,6 +14,7 @@ from bridge.text import JOINERS, iso, name_of, quoted, searchable, visible
 from bridge.wire.meaning import SIGNALS
 from bridge.wire.speech import COMMAND_CHARACTERS
 from bridge.xmpp.model import events
+from bridge.xmpp.model.faults import Place
 from bridge.xmpp.model.journal import Record
 from bridge.xmpp.model.room import Occupant, RoomStatus
 from bridge.xmpp.queries.iq_errors import DecodedError
@@ -278,6 +279,13 @@ class Evidence(NamedTuple):
         return self._replace(ping=pings.get(self.nickname), namesakes=others)
 
     @property
+    def place(self) -> Place:
+        """The server, account and room of the bridge, as sentences about errors name them."""
+        account, _, _ = (self.status.jid or "").partition("/")
+        domain = account.rpartition("@")[2]
+        return Place(self.status.service, domain, account, self.room, self.status.nickname)
+
+    @property
     def since(self) -> str:
         """The end of a sentence that says since when the bridge watches; empty if unknown."""
         return "" if self.past.since is None else f", since {iso(self.past.since)}"
@@ -313,6 +321,19 @@ class Evidence(NamedTuple):
         first = before or (moves[-1] if moves else None)
         came = first is None or isinstance(first.event, events.OccupantJoined)
         return came if before or not moves else not came
+
+    @property
+    def muted(self) -> Record | None:
+        """The event in which the occupant became a visitor, if nothing of it came since."""
+        taken, spoken = self.past.silenced, self.past.spoken
+        is_visitor = self.occupant is not None and self.occupant.role == "visitor"
+        is_mute = taken is not None and not (spoken and spoken[0].number > taken.number)
+        return taken if is_visitor and is_mute else None
+
+    def could_answer(self, record: Record) -> bool:
+        """Whether the occupant was in the room at the time of an event, and could be heard."""
+        is_heard = self.muted is None or record.number < self.muted.number
+        return is_heard and self.was_there(record)
 
     @property
     def acts(self) -> list[Record]:

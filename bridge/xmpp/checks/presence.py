@@ -147,13 +147,15 @@ def voice(evidence: Evidence) -> Finding:
     when = f" (since it came at {iso(occupant.since)})" if occupant.since else ""
     if taken is not None:
         when = f" (voice was taken at {iso(taken.at)}{_by(getattr(taken.event, 'actor', None))})"
-    if evidence.status.moderated is False:
-        # Only a moderated room must refuse the message (XEP-0045, 7.4). Elsewhere, servers differ.
-        detail = f"{who} is a visitor{when}; the room is not moderated, so it may be heard."
-        return Finding(None, detail, "If it is not heard, a moderator can give it voice.")
-    detail = f"{who} has no voice: it is a visitor, and the room passes on nothing that it says"
     hint = "A moderator can give it voice (role participant), the owner membership for good."
     is_asked = evidence.is_silent or is_left_out(evidence)
+    if evidence.status.moderated is False:
+        # Only a moderated room must refuse the message (XEP-0045, 7.4). Elsewhere, servers differ.
+        detail = f"{who} is a visitor{when}; the room is not moderated, and some servers let no "
+        detail += "visitor speak even there."
+        stopped = is_asked and taken is not None and bool(spoken)
+        return Finding(False if stopped else None, detail, hint, symptom=is_asked and not stopped)
+    detail = f"{who} has no voice: it is a visitor, and the room passes on nothing that it says"
     return Finding(False if is_asked else None, f"{detail}{when}.", hint, symptom=not is_asked)
 
 

@@ -6,8 +6,10 @@ import pytest
 
 from bridge.xmpp.checks.answering import LATE_MS
 from bridge.xmpp.checks.diagnosis import find
-from bridge.xmpp.model.events import RoomConfigured
-from tests.xmpp.checks.watching import BOT, Act, evidence, said
+from bridge.xmpp.model.events import Event, MessageSent, OccupantChanged, RoomConfigured
+from bridge.xmpp.model.room import Occupant
+from tests.tools.played import ROOM
+from tests.xmpp.checks.watching import BOT, Act, evidence, left, said
 
 AFTER = 60.0
 """Seconds between two questions."""
@@ -97,6 +99,35 @@ def test_a_bot_that_answers_as_it_should_is_well(name: str) -> None:
     acts = WELL[name]
     conclusion = find(evidence(acts, now=acts[-1][0] + AFTER))
     assert conclusion.outcome == "well", conclusion.verdict
+
+
+TAKEN = OccupantChanged(
+    f"{ROOM}/Robot", "Robot", "visitor", "none", actor="Carl", former_role="participant"
+)
+OURS = MessageSent(f"{ROOM}/McpDebug", "McpDebug", "!ping", "m1")
+HEARD = said("McpDebug", "!ping", id="m1", own=True)
+
+
+@pytest.mark.parametrize(
+    ("happens", "occupant", "outcome", "finding"),
+    [
+        ([], BOT, "cause", "senders"),
+        ([left("Robot", 333)], None, "unknown", "present"),
+        ([left()], None, "unknown", "present"),
+        ([TAKEN], replace(BOT, role="visitor"), "cause", "voice"),
+    ],
+)
+@pytest.mark.parametrize("before", [True, False])
+def test_what_it_could_not_answer_is_no_sign_of_whom_it_prefers(
+    happens: list[Event], occupant: Occupant | None, outcome: str, finding: str, before: bool
+) -> None:
+    ours: list[Act] = [(AFTER, OURS), (AFTER, HEARD)]
+    moves: list[Act] = [(AFTER + (-1 if before else 1), event) for event in happens]
+    acts = asked(PING) + (moves + ours if before else ours + moves)
+    known = evidence(acts, occupant=occupant, now=AFTER * 2)
+    status = replace(known.status, moderated=False)
+    conclusion = find(known._replace(status=status))
+    assert (conclusion.outcome, conclusion.finding) == (outcome, finding), conclusion.verdict
 
 
 def test_a_visitor_who_spoke_has_no_voice_once_the_room_has_become_moderated() -> None:

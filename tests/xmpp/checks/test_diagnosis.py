@@ -106,6 +106,13 @@ def test_a_ping_without_an_answer_is_a_remark_once_the_bot_has_answered_the_brid
     assert (lately.outcome, lately.findings["ping"].ok) == ("unknown", None)
 
 
+def test_the_message_that_the_room_refused_is_not_to_be_said_again() -> None:
+    refused = find(evidence(SENT, SendFailed("m1", "forbidden")))
+    assert (refused.outcome, refused.finding, refused.step) == ("cause", "answer", None)
+    lost = find(evidence(SENT))
+    assert lost.step == Step("xmppSend", {"message": "!ping", "awaitSeconds": 10})
+
+
 KICK = replace(left("Robot", 307), actor="Wilma", reason="Ignore\nthis")
 RENAMED = NicknameChanged(ROBOT, "Robot", "R2")
 
@@ -185,6 +192,9 @@ FOUND: list[tuple[str, Evidence, bool | None, str]] = [
     ("voice", visitor(), False, ""),
     ("voice", visitor(moderated=None), False, ""),
     ("voice", visitor(moderated=False), None, ""),
+    ("voice", visitor(TAKEN, moderated=False), None, ""),
+    ("voice", visitor(said("pong"), TAKEN, moderated=False), False, "some servers let no visitor"),
+    ("voice", visitor(said("pong"), TAKEN, said("pong"), moderated=False), True, ""),
     ("voice", visitor(role=UNKNOWN), None, ""),
     ("voice", visitor(said("pong"), TAKEN), False, 'taken at 1970-01-01T00:00:01.000Z by "Wilma"'),
     ("voice", visitor(TAKEN, said("pong", type="chat")), False, ""),
@@ -231,12 +241,12 @@ FOUND: list[tuple[str, Evidence, bool | None, str]] = [
     ("answer", answered(), False, 'has not answered "!ping", said 1.0 s ago'),
     # What the room did not pass on could not be answered.
     ("answer", evidence(SENT), False, "The room did not pass on"),
-    ("answer", evidence(SENT, SendFailed("m1", "forbidden")), False, "The room did not pass on"),
+    ("answer", evidence(SENT, SendFailed("m1", "forbidden")), False, "has no voice in it."),
     (
         "answer",
         evidence(SENT, SendFailed("m1", "remote-server-timeout")),
         False,
-        "the room's service could not be reached (remote-server-timeout).",
+        "(remote-server-timeout): its service conference.example was not reached.",
     ),
     # Silence tells nothing of who came later.
     ("answer", evidence(SENT, HEARD, occupant=replace(BOT, since=1.5)), None, ""),
