@@ -35,6 +35,7 @@ except (KeyboardInterrupt, RuntimeError):  # the latter from a class that was be
 
 def main() -> int:
     """Run the command `xmpp-bridge` and return its exit code."""
+    # Imported here: meanwhile Ctrl-C ends the process, as set above.
     from bridge.cli import main as run
 
     try:

@@ -11,8 +11,6 @@ LATE = {
     "bridge.__main__": "Ctrl-C has its meaning before anything else is imported",
     "bridge.commands.configuration": "a sandbox is not part of the way to the first answer",
     "bridge.tools.diagnose": "the rules for a bot's log, likewise",
-    "bridge.commands.certificate": "a library of the extras `[expect]` and `[tap]` makes it",
-    "bridge.testing.server": "the certificate of its sandbox, likewise",
     "bridge.client.conversation": "its terminal loads prompt_toolkit, which a pipe does without",
     "bridge.testing.plugin": "pytest loads it in every run, whether or not a test asks for it",
 }

@@ -8,11 +8,16 @@ import sys
 from asyncio.subprocess import PIPE
 from collections.abc import Callable, Mapping, Sequence
 
+from bridge.client.arguments import Parameter, parameters
 from bridge.client.client import Client
 from bridge.client.commands import LEAVE, Command, CommandRunner, parse
-from bridge.client.errors import InputCancelledError, OutputError, ServerError
+from bridge.client.errors import (
+    InputCancelledError,
+    InvalidInputError,
+    OutputError,
+    ServerError,
+)
 from bridge.client.formatting import Answer, client_error
-from bridge.client.forms import fill_in
 from bridge.client.frontend import INSERTED, Frontend, Pipe
 from bridge.client.process import ServerProcess
 from bridge.client.rooms import STATUS, RoomFollower, settled_status
@@ -45,6 +50,12 @@ CLOSING_SECONDS = 1.0
 
 QUEUED = "(queued until the call that runs has ended; Ctrl-C cancels both)"
 """The answer to a line that is typed while a command runs."""
+
+ANSWER = Parameter("answer", ("string",), required=True, choices=("accept", "decline", "cancel"))
+"""The first question. Only a person who accepts is asked for the fields."""
+
+MAX_LINES = 50
+"""After so many lines of the server's message, the rest of it is one more line."""
 
 
 async def run_client(
@@ -82,9 +93,8 @@ async def run_client(
             client = Client(server, revision)
             frontend: Frontend = Pipe(json=as_json)
             if interactive:
-                # Imported here, since they load prompt_toolkit, which a script does not need.
-                from bridge.client.history import history_of
-                from bridge.client.terminal import Terminal
+                # Imported here, since it loads prompt_toolkit, which a script does not need.
+                from bridge.client.terminal import Terminal, history_of
 
                 history = history_of(configuration)
                 frontend = Terminal(client.catalogue, history=history, json=as_json, chat=chat)
@@ -281,3 +291,29 @@ def _standing(status: Mapping[str, Json]) -> str:
             return "not in the room: settings are missing or wrong; type status to see which"
     phase = one_line(str(status.get("phase", "unknown")))
     return f"not in the room yet, {phase}; type status to see how far it is"
+
+
+async def fill_in(params: Mapping[str, Json], frontend: Frontend) -> dict[str, Json]:
+    """Show a form, and return the person's answers as the result of `elicitation/create`.
+
+    A field that the person leaves out has its default. Ctrl-C and the end of input cancel the form;
+    in a script a wrong value does, too.
+    """
+    frontend.tell("[Client] the server asks you:")
+    for line in str(params.get("message")).split("\n", MAX_LINES):
+        frontend.tell(f"  {one_line(line)}")
+    content: dict[str, Json] = {}
+    try:
+        action = (await frontend.ask(ANSWER))[ANSWER.name]
+        if action != "accept":
+            return {"action": action}
+        for field in parameters(params.get("requestedSchema")):
+            if field.default is not None:
+                content[field.name] = field.default
+            content |= await frontend.ask(field)
+    except (InputCancelledError, EOFError):
+        return {"action": "cancel"}
+    except InvalidInputError as error:
+        frontend.tell(f"  {error}; cancelled")
+        return {"action": "cancel"}
+    return {"action": action, "content": content}

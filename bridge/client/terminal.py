@@ -1,19 +1,24 @@
 """A terminal: line editing, history, completion, and events above the prompt, by prompt_toolkit.
 
-Only this module, `completion` and `history` load prompt_toolkit. No file keeps what is typed in
-answer to a question. On a terminal that cannot move its cursor (`TERM=dumb`, as in editors),
-prompt_toolkit offers no editing: it shows what is typed, and we write the prompt again after each
-line of ours.
+Only this module and `completion` load prompt_toolkit. A file keeps what is typed at the prompt, for
+the next session, and not what is typed in answer to a question. On a terminal that cannot move its
+cursor (`TERM=dumb`, as in editors), prompt_toolkit offers no editing: it shows what is typed, and
+we write the prompt again after each line of ours.
 """
 
+import logging
 import os
+import re
 import sys
+from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
+from pathlib import Path
 
 from prompt_toolkit.application import create_app_session, get_app_or_none
 from prompt_toolkit.completion import Completer, WordCompleter
 from prompt_toolkit.formatted_text import StyleAndTextTuples
-from prompt_toolkit.history import History
+from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.output.plain_text import PlainTextOutput
 from prompt_toolkit.shortcuts import CompleteStyle, PromptSession
@@ -26,7 +31,11 @@ from bridge.client.completion import LineCompleter, possible_values
 from bridge.client.errors import InputCancelledError, InvalidInputError
 from bridge.client.formatting import Answer
 from bridge.client.frontend import INSERTED
+from bridge.files import make_folder, open_private
 from bridge.mcp.jsonrpc import Json
+from bridge.settings.table import SECRETS, Configuration
+from bridge.settings.values import Secret
+from bridge.store.location import default_path
 from bridge.text import one_line
 from bridge.views.output import display_of
 
@@ -35,6 +44,15 @@ CHAT_PROMPT = "say> "
 
 LEAVING = "Ctrl-D leaves, and so does exit."
 """The answer to Ctrl-C at an empty prompt."""
+
+
+_SECRET = re.compile(r"(?i)(pass(word|wd|phrase)?|secret|token|api_?key)\W{0,3}[=:]")
+"""Finds a line that sets something secret, such as an argument of a tool."""
+
+MAX_HISTORY_BYTES = 1 << 20
+"""A longer file of what was typed begins anew: it is read at each start."""
+
+log = logging.getLogger(__name__)
 
 
 class Terminal:
@@ -164,3 +182,41 @@ def _session(
         enable_suspend=True,
         interrupt_exception=InputCancelledError,
     )
+
+
+class TypedLines(FileHistory):
+    """A file of what was typed, without commands that seem to have a secret in them."""
+
+    def __init__(self, path: Path, secrets: Sequence[str]) -> None:
+        """Nothing that has one of the `secrets` in it is kept."""
+        super().__init__(path)
+        self._path = path
+        self._secrets = secrets
+
+    def store_string(self, string: str) -> None:
+        """Append a command to the file. If that fails, the history has it until the client ends."""
+        if not (_SECRET.search(string) or any(secret in string for secret in self._secrets)):
+            with suppress(OSError):
+                _make(self._path)
+                super().store_string(string)
+
+
+def history_of(configuration: Configuration) -> History:
+    """Return the history of the prompt; without a file if none can be used."""
+    values = [configuration.loaded[name] for name in SECRETS]
+    secrets = [value.reveal() for value in values if isinstance(value, Secret)]
+    try:
+        path = default_path(os.environ, Path.home()).with_name("history")
+        make_folder(path.parent)
+        _make(path)
+    except (OSError, RuntimeError) as error:  # `RuntimeError`: the home folder is not known
+        log.warning("what was typed is not kept: %s", error)
+        return InMemoryHistory()
+    return TypedLines(path, secrets)
+
+
+def _make(path: Path) -> None:
+    """Make the file if it is missing, and empty it if it is too long."""
+    with os.fdopen(open_private(path, os.O_RDWR), "r+b") as file:
+        if os.fstat(file.fileno()).st_size > MAX_HISTORY_BYTES:
+            file.truncate(0)

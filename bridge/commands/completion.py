@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import cast
 
 from bridge.commands.configuration import read
-from bridge.commands.exit import SUCCESS, UsageError
+from bridge.commands.exit import SUCCESS, needing
 from bridge.logs import write_out
 from bridge.xmpp.model.events import KINDS
 
@@ -18,11 +18,8 @@ NAMES = ("xmpp-bridge", "xmpp-debug-bridge")
 
 def run(parsed: argparse.Namespace) -> int:
     """Print the code that switches completion on in a shell."""
-    try:
+    with needing("completion", "completion"):
         from argcomplete.shell_integration import shellcode
-    except ImportError as error:
-        extra = "the extra completion: pip install 'xmpp-debug-bridge[completion]'"
-        raise UsageError(f"completion needs {extra}") from error
     write_out(shellcode(NAMES, shell=parsed.shell))
     return SUCCESS
 

@@ -40,6 +40,7 @@ def run_with_settings(parsed: argparse.Namespace, command: Command) -> int:
         async with AsyncExitStack() as stack:
             environment: dict[str, str] = {}
             if parsed.sandbox:
+                # Imported here: a bridge without a sandbox answers sooner.
                 from bridge.sandbox.server import Sandbox
 
                 environment = (await stack.enter_async_context(Sandbox())).environment()

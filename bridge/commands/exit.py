@@ -2,7 +2,8 @@
 
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 SUCCESS = 0
 FAILURE = 1
@@ -24,6 +25,16 @@ class UsageError(Exception):
 
     The text says what; it is empty if the reason was written already. `bridge.cli.main` writes it.
     """
+
+
+@contextmanager
+def needing(extra: str, what: str) -> Iterator[None]:
+    """Raise `UsageError` if the block lacks a library of the `extra` that `what` needs."""
+    try:
+        yield
+    except ImportError as error:
+        install = f"pip install 'xmpp-debug-bridge[{extra}]'"
+        raise UsageError(f"{what} needs the extra {extra}: {install}") from error
 
 
 def raise_on_interrupt() -> None:

@@ -6,14 +6,13 @@ import os
 import signal
 import stat
 import sys
-from contextlib import nullcontext, suppress
+from contextlib import ExitStack, suppress
 
-from bridge.commands.certificate import certificate
-from bridge.commands.exit import SUCCESS, UsageError
+from bridge.commands.exit import SUCCESS, UsageError, needing
 from bridge.logs import complain
+from bridge.sandbox.certificate import self_signed
 from bridge.sandbox.fault import STRIKES
 from bridge.sandbox.server import HOST, Sandbox
-from bridge.sandbox.stanza import DOMAIN
 from bridge.sandbox.stream import TlsIdentity
 from bridge.text import one_line
 
@@ -23,8 +22,11 @@ KEYS = ("room", "nickname", "seconds")
 
 def run(parsed: argparse.Namespace) -> int:
     """Run the server and print the settings that reach it."""
-    new = certificate(DOMAIN, "sandbox", "--tls", "expect") if parsed.tls else None
-    with new or nullcontext() as identity:
+    with ExitStack() as stack:
+        identity = None
+        if parsed.tls:
+            with needing("expect", "--tls"):
+                identity = stack.enter_context(self_signed())
         return asyncio.run(_serve(parsed.accounts, parsed.faults, identity))
 
 

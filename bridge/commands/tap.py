@@ -11,7 +11,7 @@ from argparse import Namespace
 from asyncio import FIRST_COMPLETED
 from asyncio.subprocess import Process
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -19,12 +19,12 @@ from tempfile import NamedTemporaryFile
 from bridge.capture.finding import Finding, Severity
 from bridge.capture.verdict import verdict
 from bridge.client.process import terminate
-from bridge.commands.certificate import certificate
 from bridge.commands.configuration import complain_of, read
-from bridge.commands.exit import FAILURE, SUCCESS, USAGE, UsageError
+from bridge.commands.exit import FAILURE, SUCCESS, USAGE, UsageError, needing
 from bridge.commands.report import captured_page, report_path, write_captured
 from bridge.logs import complain, open_log, write_out
 from bridge.recording.tapped import folder_of
+from bridge.sandbox.certificate import self_signed
 from bridge.sandbox.stream import TlsIdentity
 from bridge.settings import values
 from bridge.settings.table import Settings
@@ -62,8 +62,11 @@ def run(parsed: Namespace) -> int:
     """Stand between the bot and its server until either is over."""
     load()
     settings = _settings(parsed)
-    new = None if parsed.component else certificate(settings.domain, "tap", "tap", "tap")
-    with new or nullcontext() as identity:
+    with ExitStack() as stack:
+        identity = None
+        if not parsed.component:
+            with needing("tap", "tap"):
+                identity = stack.enter_context(self_signed(settings.domain, "tap"))
         return asyncio.run(_Tap(parsed, settings, identity).run())
 
 

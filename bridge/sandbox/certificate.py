@@ -8,12 +8,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
-from cryptography import x509
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-from cryptography.x509.oid import NameOID
-
 from bridge.sandbox.server import HOST
 from bridge.sandbox.stanza import DOMAIN
 from bridge.sandbox.stream import TlsIdentity
@@ -26,8 +20,15 @@ VALID = timedelta(days=30)
 def self_signed(domain: str = DOMAIN, program: str = "sandbox") -> Iterator[TlsIdentity]:
     """Make a key and a certificate that is its own authority; the file is deleted at the end.
 
-    The certificate names the domain, and the host too: some clients check the host instead.
+    The certificate names the domain, and the host too: some clients check the host instead. Raises
+    `ImportError` without the library of the extras.
     """
+    from cryptography import x509
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.hazmat.primitives.hashes import SHA256
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+    from cryptography.x509.oid import NameOID
+
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"{domain[:40]} ({program})")])
     now = datetime.now(UTC)

@@ -14,6 +14,7 @@ from typing import Self
 import pytest
 
 from bridge.page.played import Played, Step
+from bridge.sandbox.certificate import self_signed
 from bridge.sandbox.fault import FaultName
 from bridge.sandbox.server import HOST, LOBBY, Sandbox
 from bridge.sandbox.stanza import DOMAIN
@@ -94,11 +95,9 @@ class FixtureServer:
     def _certified(self) -> TlsIdentity | None:
         """Return a certificate for the sandbox, or None without the library that makes it."""
         try:
-            # Without the extra `[expect]`, this library is not installed.
-            from bridge.sandbox.certificate import self_signed
-        except ImportError:
+            return self._stack.enter_context(self_signed())
+        except ImportError:  # the extra `[expect]` is not installed
             return None
-        return self._stack.enter_context(self_signed())
 
     @property
     def room(self) -> str:

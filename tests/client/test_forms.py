@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from bridge.client.conversation import MAX_LINES, fill_in
 from bridge.client.errors import InputCancelledError
-from bridge.client.forms import MAX_LINES, fill_in
 from tests.client import hostile_server
 from tests.client.piped import run
 from tests.client.played import Played

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from bridge.client.history import MAX_BYTES, TypedLines, history_of
+from bridge.client.terminal import MAX_HISTORY_BYTES, TypedLines, history_of
 from bridge.settings.load import load
 from tests.support.racing import put
 
@@ -54,7 +54,7 @@ def test_a_file_that_is_too_long_begins_anew(tmp_path: Path, more: int, kept: in
     history.store_string("x" * 100)
     before = (tmp_path / "history").stat().st_size
     history = TypedLines(tmp_path / "other", [])
-    history.store_string("x" * (MAX_BYTES - before + 100 + more))
+    history.store_string("x" * (MAX_HISTORY_BYTES - before + 100 + more))
     history.store_string("newest")
     assert _kept(tmp_path / "other")[0] == "newest"
     assert len(_kept(tmp_path / "other")) == kept

@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
-from bridge.page.page import pieces
+from bridge.page.report import pieces
 from bridge.page.timeline import (
     MAX_EVENTS,
     Bar,

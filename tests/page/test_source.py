@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-import bridge.page.page
+import bridge.page
 
 SOURCES = {
-    suffix: Path(bridge.page.page.__file__).with_suffix(f".{suffix}").read_text("utf-8")
+    suffix: Path(bridge.page.__file__).with_name(f"page.{suffix}").read_text("utf-8")
     for suffix in ("html", "css", "js")
 }
 MAX_LINES = 940

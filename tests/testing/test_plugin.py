@@ -279,7 +279,7 @@ def test_the_sandbox_has_tls_where_its_library_is(monkeypatch: pytest.MonkeyPatc
         with FixtureServer() as server:
             assert [name for name in TRUSTS if name in server.environment()] == [trust]
             server.actor_sync("Alice").say("hello")
-        monkeypatch.setitem(sys.modules, "bridge.sandbox.certificate", None)
+        monkeypatch.setitem(sys.modules, "cryptography", None)
 
 
 TELLING = """
