@@ -10,6 +10,7 @@ from bridge.capture.finding import Finding, recovered
 from bridge.capture.sorting import begins, claim, whose
 from bridge.capture.stanza import FAILURE, HOLE, PAUSE, LogPlace, Stanza
 from bridge.capture.stream import Stream
+from bridge.capture.verdict import SILENT_ENDS
 from bridge.wire.names import SM, lower_bare
 
 MAX_STREAMS = 1_000
@@ -119,11 +120,11 @@ class Capture:
             if examined.seconds is not None:
                 by_client[examined.client].append(examined)
         for streams in by_client.values():
-            ended = [each for each in streams if any(f.name == "ended" for f in each.findings())]
-            lengths = [each.seconds or 0.0 for each in ended]
-            if len(ended) < MIN_CUTS or max(lengths) - min(lengths) > PERIOD_SPREAD * min(lengths):
+            ended = [each for each in streams if any(map(_may_be_timeout, each.findings()))]
+            lengths = sorted(each.seconds or 0.0 for each in ended)
+            if len(ended) < MIN_CUTS or lengths[-1] > (1 + PERIOD_SPREAD) * lengths[0]:
                 continue
-            place = next(each.place for each in ended[0].findings() if each.name == "ended")
+            place = next(filter(_may_be_timeout, ended[0].findings())).place
             seconds = sum(lengths) / len(lengths)
             ended[0].add([cause("period", place, count=len(ended), seconds=seconds)])
 
@@ -220,6 +221,11 @@ class Capture:
                 cuts = [each for each in examined.findings() if each.cause == "cut"]
                 examined.add(recovered(cuts, " The client resumed its session after that."))
                 return
+
+
+def _may_be_timeout(finding: Finding) -> bool:
+    """Whether a stream may have ended so since it was open, or silent, for a fixed time."""
+    return finding.cause in SILENT_ENDS or finding.key.startswith("error connection-timeout ")
 
 
 def _use(followed: tuple[str, Examined]) -> tuple[bool, bool, int]:

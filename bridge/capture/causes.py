@@ -147,7 +147,11 @@ overcounted: session; warning, XEP-0198, 4
 unbound: session; warning, RFC 6120, 7.1
     The server refused the request {what}, since the client had no resource yet.
     -> Let the client wait for its resource (the answer to bind) before it asks for anything else.
-    If it asked for a new account, the server registers none that way (XEP-0077).
+not-registered: login; error, XEP-0077, 3.1
+    The server registered no account for the client ({condition}){why}.
+    -> With conflict the name is taken. With not-acceptable or bad-request the form is not filled in
+    as the server asks. With resource-constraint or policy-violation, wait before the next try. Else
+    the server registers none that way: have its admin make the account.
 priority: session; warning, RFC 6121, 8.5.2.1.1
     The client is available with the negative priority {priority}: the server delivers no message to
     it that is addressed to the account alone.

@@ -181,7 +181,7 @@ def certain(element: Element) -> bool | None:
     """
     if (sent := _ONE_SIDED.get(element.tag)) is not None:
         return sent if len(element) or element.tag != names.FEATURES else None
-    if element.tag == names.HEADER and element.get("id") is not None:
+    if element.tag == names.HEADER and element.get("id") is not None and not _is_to_server(element):
         return False
     if element.tag == "handshake":
         return bool(element.text)
@@ -190,14 +190,23 @@ def certain(element: Element) -> bool | None:
     return None
 
 
+def _is_to_server(header: Element) -> bool:
+    """Whether a header is to a domain: a client's, though some write the id of the former stream.
+
+    A server's header is to nothing, or to the account of the client.
+    """
+    to = header.get("to")
+    return to is not None and "@" not in to and header.get("from") != to
+
+
 def hinted(element: Element, own: str) -> bool | None:
     """Return whether the client sent a stanza, as far as the stanza tells; `own` is its address."""
     from_, to = element.get("from"), element.get("to")
     kind, tag = element.get("type", ""), element.tag
     if tag == names.STREAM_ERROR:
         return False
-    if tag == names.HEADER and element.get("to") is not None:
-        return element.get("id") is None
+    if tag == names.HEADER and to is not None:
+        return _is_to_server(element)
     if tag not in {"message", "presence", "iq"}:
         return certain(element)
     is_to_resource = "/" in (to or "")

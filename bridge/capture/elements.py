@@ -11,6 +11,7 @@ from xml.etree.ElementTree import Element, ParseError, SubElement, fromstring
 from bridge.capture.stanza import AROUND, FOOTER, HOLE
 from bridge.wire.meaning import REMOVALS
 from bridge.wire.names import (
+    COMPRESS,
     CONDITIONS,
     HEADER,
     SASL,
@@ -47,7 +48,9 @@ BOSH_BODY = f"{{{BOSH}}}body"
 """The tag that wraps stanzas in XEP-0124."""
 FRAMING = "urn:ietf:params:xml:ns:xmpp-framing"
 """The namespace of the headers and ends of streams over WebSocket (RFC 7395, section 3)."""
-_KEPT = frozenset({SASL, SASL2, TLS, SM, STREAMS, "urn:xmpp:sm:2", "jabber:server:dialback"})
+_KEPT = frozenset(
+    {SASL, SASL2, TLS, SM, STREAMS, COMPRESS, "urn:xmpp:sm:2", "jabber:server:dialback"}
+)
 """The namespaces of elements that are no stanzas."""
 _NAMELESS = frozenset({"message", "presence", "iq", "handshake", HOLE, FOOTER})
 _OPEN = f"<s xmlns:stream='{STREAMS}' xmlns:db='jabber:server:dialback'>"
@@ -68,6 +71,8 @@ Debian 12 has, goes on behind a failed part of it."""
 _HEADER = re.compile(rf"<(?:stream:)?stream(?=[\s>]){_ATTRIBUTES}>")
 TAG = re.compile(rf"<(/?)[A-Za-z_]{_ATTRIBUTES}>")
 """A whole tag. Its first group is a slash if the tag ends an element."""
+LOST = "…"
+"""Stands for the address of a stanza whose first tag is cut off before it."""
 _CUT_TAG = re.compile(r"""<(?:message|presence|iq)(?:\s+[\w:]+=(?:"[^"<]*+"|'[^'<]*+'))*""")
 """A stanza's first tag, up to the attribute in which the log cuts it off."""
 _MARKUP = re.compile(r"(?<=<)[*`]+|(?<=[^\s>*`])[*`]+(?=/?>)|(?<=\s)[*`]+(?=[\w:]+=)")
@@ -187,7 +192,8 @@ def refusal_in(text: str) -> list[Element]:
     closed = "".join(f"</{name}>" for name in reversed(stack))
     whole = text[:end] + closed
     if not end and (cut := _CUT_TAG.match(text)):
-        whole = f"{cut[0]}/>"
+        sender = "" if " from=" in cut[0] else f" from='{LOST}'"
+        whole = f"{cut[0]}{sender}/>"
     elements = (parsed(whole) or []) if len(stack) <= MAX_DEPTH else []
     return [
         each

@@ -8,7 +8,7 @@ from contextlib import suppress
 NAMES = (
     "message|presence|iq|stream|features|error|auth|challenge|response|success|failure|abort"
     "|starttls|proceed|authenticate|continue|next|enabled?|resumed?|failed|r|a|body|open|close"
-    "|handshake"
+    "|handshake|compress(?:ed)?"
 )
 """The names of elements at the root of a stream, for patterns."""
 

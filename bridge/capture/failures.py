@@ -6,9 +6,11 @@ after the run names the exception.
 
 import re
 from typing import NamedTuple
+from xml.etree.ElementTree import Element, SubElement
 
 from bridge.newest import Newest
 from bridge.text import quoted
+from bridge.wire.names import CONDITIONS, SASL, STREAM_ERROR
 
 MAX_FRAME = 500
 """Characters of a line in which we look for a file: paths are shorter."""
@@ -40,6 +42,7 @@ _EXCEPTION = re.compile(
     r"[A-Za-z_]\w*(?:Error|Exception|Fault|Timeout))(?=[:\s)]|$)(?:: ?(?P<words>.*))?"
 )
 _PANIC = re.compile(r"\b(?P<name>panic|panicked)(?: at (?P<place>\S+))?: ?(?P<words>.*)")
+_STATED = re.compile(r"(?:^|: |\})([a-z]+(?:-[a-z]+)*)(?![\w-])")
 _BEGINS = re.compile('Error|Exception|Fault|panic|most recent call last|File "')
 """What the first line of a trace has. Few other lines of a log have any of it."""
 
@@ -58,6 +61,21 @@ class Failure(NamedTuple):
     """What the exception says: a stranger's words may be in it."""
     file: str
     line: int
+
+    @property
+    def stated(self) -> Element | None:
+        """The error of the server that the exception passes on, if it does: of SASL, or a stream's.
+
+        Libraries name the exception so, and write the condition before anything else, or behind a
+        colon or a namespace.
+        """
+        named = [each for each in _STATED.findall(self.words) if each in CONDITIONS]
+        is_of_stream = "Stream" in self.name
+        if not named or not (is_of_stream or "SASL" in self.name):
+            return None
+        error = Element(STREAM_ERROR if is_of_stream else f"{{{SASL}}}failure")
+        SubElement(error, named[0])
+        return error
 
     @property
     def sentence(self) -> str:

@@ -88,8 +88,9 @@ class LoginState:
                 self._take_management(client, element, sent=stanza.sent)
             case names.SM:
                 self._take_management(client, element, sent=stanza.sent)
-            case names.TLS if name != "failure":
-                self.began_tls, self.restarting = True, name == "proceed"
+            case names.TLS | names.COMPRESS if name != "failure":
+                self.began_tls = self.began_tls or space == TLS
+                self.restarting = name in {"proceed", "compressed"}
             case names.STREAMS if name in {"stream", "features"}:
                 client.is_complete = client.is_complete or client.count == 1
                 if name == "stream":

@@ -176,6 +176,7 @@ class LogReader:
     def _failed(self, failure: Failure) -> Fragment:
         element = Element(FAILURE)
         element.text = failure.sentence
+        element.extend(() if failure.stated is None else (failure.stated,))
         place = LogPlace(self._file, self.lines, "")
         return Fragment(place, None, "", "", [element], "", (), False)
 

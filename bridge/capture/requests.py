@@ -5,6 +5,7 @@ from xml.etree.ElementTree import Element
 
 from bridge.capture.causes import cause, meaning
 from bridge.capture.client import Entity
+from bridge.capture.elements import LOST
 from bridge.capture.finding import Disproof, Finding, Outcome, key_of_finding
 from bridge.capture.rooms import Rooms
 from bridge.capture.stanza import MAX_TEXT, QUOTED, Stanza, outline
@@ -21,10 +22,13 @@ MAX_EARLY = 4
 
 BLOCKED = "{urn:xmpp:blocking:errors}blocked"
 """The client's own account has blocked the address (XEP-0191, 3.3)."""
-_COPIED = "{urn:xmpp:carbons:2}received/{urn:xmpp:forward:0}forwarded/{*}message"
+_RECEIVED = "{urn:xmpp:carbons:2}received"
+_COPIED = "{urn:xmpp:forward:0}forwarded/{*}message"
 """A message in another message (XEP-0280, 7)."""
 OLD_LOGIN = "jabber:iq:auth"
 """The login before SASL (XEP-0078)."""
+REGISTER = "jabber:iq:register"
+"""The request for a new account (XEP-0077)."""
 ACKNOWLEDGEMENT: Question = "acknowledgement", "", ""
 """What the client asks for by `r`; an answer has no id, and may come unasked."""
 OWN_ACKNOWLEDGEMENT: Question = "own-acknowledgement", "", ""
@@ -142,9 +146,11 @@ class Requests:
 
 def _without_copy(client: Entity, stanza: Stanza) -> Stanza:
     """Return what the account's server copied for the client from another of its sessions."""
-    copied = stanza.element.find(_COPIED)
-    is_own = not client.other_side(stanza.element.get("from"))
-    return stanza._replace(element=copied) if copied is not None and is_own else stanza
+    received = stanza.element.find(_RECEIVED)
+    if received is None or client.other_side(stanza.element.get("from")):
+        return stanza
+    copied = received.find(_COPIED)
+    return stanza._replace(element=Element("message", {"from": LOST}) if copied is None else copied)
 
 
 def refused(requests: Requests, client: Entity, rooms: Rooms, stanza: Stanza) -> Iterator[Finding]:
@@ -224,10 +230,14 @@ def refused_request(client: Entity, stanza: Stanza, awaited: Awaited | None) -> 
     # An error may repeat what was asked (RFC 6120, 8.3.1).
     repeated = next((each.tag for each in element if "}" in each.tag), element.tag)
     asked = awaited.what if awaited else repeated
-    is_of_server = "@" not in client.other_side(element.get("from"))
+    other = client.other_side(element.get("from"))
+    is_of_server = "@" not in other
     if is_of_server and asked.startswith(f"{{{OLD_LOGIN}}}"):
         words = meaning("sasl", error.condition, client, error.text)
         yield cause("refused-login", stanza.place, **words)
+    elif asked.startswith(f"{{{REGISTER}}}") and not (other or client.bound):
+        why = f" ({quoted(error.text)})" if error.text else ""
+        yield cause("not-registered", stanza.place, condition=error.condition, why=why)
     elif is_of_server and error.condition == "not-authorized" and not client.bound:
         yield cause("unbound", stanza.place, what=quoted(asked, QUOTED))
     elif awaited is None or not asked.startswith(f"{{{names.BIND}}}"):

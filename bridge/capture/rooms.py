@@ -344,7 +344,8 @@ def refused(room: Room, client: Entity, stanza: Stanza, nickname: str) -> Iterat
     """Find why the room refused the client, or another nickname of a client that is inside."""
     error, is_inside = names.error_of(stanza.element), room.is_inside
     where = {"room": room.jid, "nickname": nickname or room.nickname}
-    room.why = meaning("join", error.condition, client, error.text, **where)
+    text = ": ".join(filter(None, (error.text, error.venue)))
+    room.why = meaning("join", error.condition, client, text, **where)
     name = "refused-join" if room.has_muc or is_inside else "no-muc"
     finding = cause(name, stanza.place, error.condition, about=room.jid, **room.why)
     yield finding
@@ -411,10 +412,12 @@ def removed(room: Room, client: Entity, stanza: Stanza, codes: frozenset[int]) -
     if situation:
         user = f"{{{names.MUC_USER}}}"
         reason = source.findtext(f"{user}reason") if source is not None else ""
+        venue = source.get("jid") if situation == "destroyed" and source is not None else ""
+        reason = ": ".join(filter(None, (reason, venue)))
         actor = source.find(f"{user}actor") if source is not None else None
         by = "" if actor is None else actor.get("nick") or actor.get("jid") or ""
         where = {"room": room.jid, "nickname": room.nickname, "by": by}
-        room.why = meaning(situation, "", client, reason or "", **where)
+        room.why = meaning(situation, "", client, reason, **where)
         yield cause("put-out", stanza.place, situation, about=room.jid, **room.why)
     if item is not None and 303 in codes and item.get("nick"):
         room.nickname = item.get("nick", "")[:MAX_TEXT]

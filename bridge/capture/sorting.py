@@ -8,9 +8,18 @@ from collections.abc import Iterable
 
 from bridge.capture.examined import Examined
 from bridge.capture.rooms import RoomState
-from bridge.capture.stanza import Stanza
+from bridge.capture.stanza import FOOTER, Stanza
 from bridge.capture.stream import Stream
-from bridge.wire.names import ACK, ACK_REQUEST, FEATURES, HEADER, JOIN, codes_of, lower_bare
+from bridge.wire.names import (
+    ACK,
+    ACK_REQUEST,
+    FEATURES,
+    HEADER,
+    JOIN,
+    STREAM_ERROR,
+    codes_of,
+    lower_bare,
+)
 
 
 def begins(stanza: Stanza, stream: Stream) -> bool:
@@ -18,6 +27,9 @@ def begins(stanza: Stanza, stream: Stream) -> bool:
     if stanza.element.tag == HEADER and (stanza.sent or not stream.login.has_own_header):
         was_used = stream.client.count > 0 if stanza.sent else stream.login.tried
         return was_used and not stream.login.restarting
+    last = stream.ending.last
+    if last and last.element.tag == FOOTER and stanza.element.tag == STREAM_ERROR:
+        return True  # the log lost the header between
     is_offer = stanza.element.tag == FEATURES and not stanza.sent
     return (
         is_offer

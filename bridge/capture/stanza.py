@@ -19,6 +19,7 @@ reason; else it is empty."""
 FAILURE = "/failure"
 """The tag of an element that stands for an exception of the program, between the stanzas. Its text
 is the exception with the file and the line, and has no more of a stranger's words than a `Failure`.
+An error of the server that the exception passes on is in it.
 """
 
 

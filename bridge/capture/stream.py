@@ -62,7 +62,15 @@ class Stream:
         self.first = self.first or outline(stanza)
 
     def fail(self, failure: Stanza) -> Iterator[Outcome]:
-        """Find on which message the program failed, or note that it failed."""
+        """Find on which message the program failed, or note that it failed.
+
+        If the exception passes an error of the server on, that error counts, unless the log has it.
+        """
+        for error in failure.element:
+            is_known = self.login.refusals or self.login.authenticated
+            if not (self.client.ended or (error.tag != STREAM_ERROR and is_known)):
+                yield from self.take(failure._replace(element=error))
+            return
         findings = [*self.talk.fail(self.client, failure)]
         yield from findings
         sentence, last = failure.element.text or "", self.ending.last
@@ -92,7 +100,7 @@ class Stream:
             yield cause("stops-at-tls", self.ending.last.place)
         elif login.mechanisms and (last := self.ending.last) and last.element.tag == FEATURES:
             yield cause("stops-at-offer", last.place, offered=quoted(", ".join(login.mechanisms)))
-        if self.first and client.count > 1 and client.has_sent != client.has_received:
+        if self.first and client.has_sent != client.has_received:
             did = "sent" if client.has_sent else "received"
             yield cause("one-sided", self.first.place, did=did)
 

@@ -47,7 +47,8 @@ ANYTHING = "*"
 def explanation(findings: Sequence[Finding]) -> Finding | None:
     """Return the error that explains the most later errors of its client; the earliest of equals.
 
-    `findings` are in the order in which they happened, stream by stream. None if there is no error.
+    Of two equal ends, one that gives a reason comes before one that gives none. `findings` are in
+    the order in which they happened, stream by stream. None if there is no error.
     """
     later: Counter[tuple[str, str, str]] = Counter()
     best, most = None, -1
@@ -58,7 +59,8 @@ def explanation(findings: Sequence[Finding]) -> Finding | None:
                 for name in EXPLAINS.get(finding.cause) or EXPLAINS.get(finding.name, ())
                 for about in _explained_by(finding.about)
             )
-            if explained >= most:
+            is_end = best is not None and best.name == "ended" and best.client == finding.client
+            if explained >= most + (is_end and finding.cause in SILENT_ENDS):
                 best, most = finding, explained
             later[finding.client, finding.name, finding.about] += 1
             later[finding.client, finding.name, ANYTHING] += 1

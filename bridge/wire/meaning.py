@@ -216,6 +216,9 @@ join: captcha-required; later
     The room {room} lets in only users who have solved its CAPTCHA.
     -> Only a person can solve it. Ask an admin of the room to make {account} a member, or to turn
     CAPTCHAs off.
+join: gone; later
+    The room {room} is no more: it was destroyed, or has moved{why}.
+    -> Set {room_setting} to a room that exists.
 join: resource-constraint; soon
     The room service {room_service} cannot take more occupants just now.
     -> After a pause {again}.

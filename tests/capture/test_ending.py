@@ -103,6 +103,11 @@ ANSWERS = {
 }
 
 
+def test_streams_that_end_with_a_reason_end_at_no_period() -> None:
+    names = [each.cause for each in found(*timed(*[OPEN, stream_error("host-unknown")] * 3))]
+    assert names == ["error"] * 3
+
+
 @pytest.mark.parametrize("is_given_up", [False, True], ids=["waits", "has closed the stream"])
 @pytest.mark.parametrize("asked", ANSWERS)
 def test_a_server_that_answers_late_after_all_is_no_error_if_the_client_still_waits(

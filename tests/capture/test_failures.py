@@ -3,7 +3,7 @@
 import pytest
 
 from bridge.capture.failures import Failure, Failures
-from tests.capture.logs import IN, ROOM, error, found, said, says
+from tests.capture.logs import IN, ROOM, error, found, said, says, stream_error
 
 PYTHON = """\
 Traceback (most recent call last):
@@ -137,6 +137,35 @@ def test_a_failure_on_a_message_is_why_it_was_not_answered(how: str) -> None:
 )
 def test_a_failure_that_kept_no_answer_back_is_not_named(spoken: list[str]) -> None:
     assert found(*IN, *spoken) == []
+
+
+THROWN = ["StreamError: {}", "  at f (a.js:1:2)", "  at g (a.js:3:4)", "<<< <presence/>"]
+
+
+@pytest.mark.parametrize(
+    ("words", "condition"),
+    [
+        ("conflict", "conflict"),
+        ("conflict - replaced by another", "conflict"),
+        ("system-shutdown You can read more", "system-shutdown"),
+        ("stream error: {urn:ietf:params:xml:ns:xmpp-streams}conflict (x)", "conflict"),
+        ("stream was reset: CANCEL", ""),
+        ("a conflict of versions", ""),
+        ("conflict-free", ""),
+    ],
+)
+def test_an_exception_passes_on_the_error_that_it_names(words: str, condition: str) -> None:
+    (failure,) = failures("\n".join(THROWN).format(words))
+    assert [each.tag for each in failure.stated or ()] == [condition] * bool(condition)
+
+
+def test_an_error_that_the_log_has_counts_once_though_an_exception_names_it_too() -> None:
+    (ended,) = found(*IN, stream_error("conflict"), *[each.format("conflict") for each in THROWN])
+    assert "Another session" in ended.message
+    refusal = "<<< <failure xmlns='urn:ietf:params:xml:ns:xmpp-sasl'><not-authorized/></failure>"
+    thrown = [each.format("not-authorized").replace("Stream", "SASL") for each in THROWN]
+    (refused,) = found(refusal, *thrown)
+    assert "2 times" not in refused.message
 
 
 FORGED = "\n".join(["!weather", *(line for line in PYTHON.split("\n"))]).replace("<", "&lt;")

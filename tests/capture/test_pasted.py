@@ -10,6 +10,7 @@ from bridge.wire.names import HEADER as HEADER_TAG
 from tests.capture.logs import (
     ACCOUNT,
     HEADER,
+    JOIN,
     MECHANISMS,
     ROOM,
     SASL,
@@ -24,6 +25,7 @@ from tests.capture.logs import (
     out,
     refusal,
     said,
+    stream_error,
 )
 
 BOUNCE = bounce("not-acceptable").removeprefix("<<< ")
@@ -36,6 +38,10 @@ TRACE = [
     '  File "bot.py", line 31, in weather',
     "KeyError: 'city'",
 ]
+THROWN = ["StreamError: conflict - replaced", "  at f (a.js:1:2)", "  at g (a.js:3:4)"]
+COMPRESS = "<{} xmlns='http://jabber.org/protocol/compress'/>"
+REGISTER = "<iq type='set' id='r'><query xmlns='jabber:iq:register'/></iq>"
+DESTROYED = out().replace("<item", "<destroy jid='new@x.org'><reason>late</reason></destroy><item")
 GROUPCHAT = ">>> <message to='ann@x.example' type='groupchat' id='m1'><body>hi</body></message>"
 TERMINATE = "<body xmlns='http://jabber.org/protocol/httpbind' type='terminal' condition='{}'/>"
 
@@ -257,6 +263,46 @@ NAMED: dict[str, tuple[list[str], str]] = {
         ['RECV: "<presence/>' + BOUNCE[: BOUNCE.index("</error>")].replace("'", '\\"')],
         "is not in it",
     ),
+    "a stream error in an exception alone": (
+        [f">>> {HEADER}", f"<<< {HEADER}", *THROWN],
+        "Another session took over",
+    ),
+    "a refused login in an exception alone": (
+        [f">>> {HEADER}", *[each.replace("Stream", "SASL") for each in THROWN]],
+        "refused the login",
+    ),
+    "a stream error after an end without a reason": (
+        ["<<< </stream:stream>", ">>> </stream:stream>", stream_error("connection-timeout")],
+        "it had heard nothing from the client",
+    ),
+    "a refused registration": (
+        [f">>> {REGISTER}", f"<<< <iq type='error' id='r'>{error('conflict', 'taken')}</iq>"],
+        'registered no account for the client (conflict) ("taken")',
+    ),
+    "a refused registration that the error repeats": (
+        ["<<< <iq type='error'><query xmlns='jabber:iq:register'/><error/></iq>"],
+        "registered no account for the client (no known condition)",
+    ),
+    "a room that has moved": (
+        [refusal("gone").replace("/></error>", ">xmpp:new@muc.example.org</gone></error>")],
+        'was destroyed, or has moved ("xmpp:new@muc.example.org")',
+    ),
+    "a room that is destroyed, with another in its place": (
+        [*JOIN, DESTROYED],
+        'was destroyed ("late: new@x.org")',
+    ),
+    "a copied error cut off before its address": (
+        ["<<< " + COPY.partition("{}")[0] + "<message type='error' id"],
+        'The message to "…" was refused',
+    ),
+    "an error cut off before its address": (
+        ["<<< <message type='error' id='m1' to='bot@exa"],
+        'The message to "…" was refused',
+    ),
+    "one stanza that was sent": (
+        [">>> <presence/>"],
+        "The log has only what the client sent",
+    ),
     "a refused message cut in its body": (
         [f"<<< {BOUNCE[: BOUNCE.index('<error')]}<body>one", "two"],
         "was refused (no known condition)",
@@ -300,6 +346,15 @@ SILENT = {
         "INFO bot message sent",
         f"INFO {PING.removeprefix('<<< ')}",
         f"RECV: {PING.removeprefix('<<< ')}",
+    ],
+    "header after header, without times": [f">>> {HEADER}"] * 2,
+    "a header with the id of the former stream, after compression": [
+        f"<<< {HEADER}",
+        OFFER.format("<compression xmlns='http://jabber.org/features/compress'/>"),
+        f">>> {COMPRESS.format('compress')}",
+        f"<<< {COMPRESS.format('compressed')}",
+        ">>> " + HEADER.replace(" to=", " id='7' from='bot@example.org' to="),
+        "<<< " + HEADER.replace(" to=", " id='7' from="),
     ],
     "the presence of another who left": [
         f"<<< <presence from='{ROOM}/Ann' to='{ACCOUNT}' type='unavailable'><x xmlns='{USER}'>",
