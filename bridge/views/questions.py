@@ -5,10 +5,8 @@ Ctrl-C raises `KeyboardInterrupt`, and Ctrl-D `EOFError`. A character that the t
 lacks raises `UnicodeError`.
 """
 
-import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from getpass import getpass
 
 from bridge.logs import write_out
@@ -17,9 +15,6 @@ from bridge.views.output import display_of
 
 with suppress(ImportError):  # some builds of Python lack it
     import readline  # noqa: F401 - it makes `input` edit lines, and write the prompt to stdout
-
-LOOK_SECONDS = 0.2
-"""How long a signal waits if it comes after a question is shown and before its answer is read."""
 
 
 def is_possible() -> bool:
@@ -37,8 +32,7 @@ def say(text: str, *, failed: bool = False) -> None:
 def ask(question: str, default: str = "", *, secret: bool = False) -> str:
     """Return the line that is typed, or the default if it is empty; a `secret` is not shown."""
     usual = f" [{'***' if secret else one_line(default)}]" if default else ""
-    with _signals_seen():
-        typed = (getpass if secret else input)(f"{question}{usual}: ")
+    typed = (getpass if secret else input)(f"{question}{usual}: ")
     return (typed if secret else typed.strip()) or default
 
 
@@ -47,19 +41,3 @@ def agrees(question: str, *, default: bool) -> bool:
     while (answer := ask(f"{question} (y/n)", "ny"[default]).lower()) not in {"y", "n"}:
         say("Please answer y or n.")
     return answer == "y"
-
-
-@contextmanager
-def _signals_seen() -> Iterator[None]:
-    """Interrupt the reading of a line often enough for a handler of a signal to run.
-
-    Python runs the handler of a signal that interrupts the reading. The handler of a signal that
-    came just before would wait for a key.
-    """
-    former = signal.signal(signal.SIGALRM, lambda *_: None)
-    signal.setitimer(signal.ITIMER_REAL, LOOK_SECONDS, LOOK_SECONDS)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, former)
