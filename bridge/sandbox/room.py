@@ -29,22 +29,9 @@ from bridge.wire.xmlwriter import escaped, written
 HISTORY_LIMIT = 100
 """Most messages that a room keeps for occupants who enter later."""
 
-HISTORY_CHARACTERS = 500_000
-"""Most characters of XML in these messages. The room sends all of them at once to an occupant who
-enters. If they exceeded `UNREAD_LIMIT` of `stream.py`, the server would cut the occupant off."""
-
 CONTENT_LIMIT = 262_144
 """Most characters of XML in a stanza that the room passes on. The room writes it anew, with the
 namespace in each name: 250 kB can become 11 MB, more than a client can be sent at once."""
-
-PRESENCE_LIMIT = 2000
-"""Most characters of XML in a presence that the room passes on; real ones have up to 700. The room
-sends the presence of all occupants at once to an occupant who enters, and one client can be there
-many times."""
-
-AFFILIATION_LIMIT = 1000
-"""Most accounts with an affiliation to a room. The accounts need not exist, so that a client could
-name any number."""
 
 AFFILIATIONS = ("outcast", "none", "member", "admin", "owner")
 ROLES = ("none", "visitor", "participant", "moderator")
@@ -135,7 +122,7 @@ class Room:
         Sections 7.2, 7.6, 7.7 and 7.14.
         """
         jid, request = stanza.get("from", ""), stanza.find(names.JOIN)
-        content = _content(stanza, PRESENCE_LIMIT)
+        content = _content(stanza)
         present, created = self.find(jid), not self._affiliations
         if stanza.get("type") is not None:
             return self._remove(replace(present, role="none", presence=content)) if present else []
@@ -197,7 +184,7 @@ class Room:
             id_ = tag("stanza-id", xmlns=names.STANZA_ID, id=secrets.token_hex(8), by=self.jid)
             delay = tag("delay", xmlns=names.DELAY, from_=self.jid, stamp=stamp)
             if body:
-                self._remember(now, (head, content + id_ + delay))
+                self._history.append((now, (head, content + id_ + delay)))
             elif sets_subject:
                 self._subject = head, content + id_ + delay
             sent += _addressed((head, content + id_), self.everybody)
@@ -281,13 +268,11 @@ class Room:
         mine, old = self._affiliation(actor), self._affiliation(jid)
         owners = [account for account, held in self._affiliations.items() if held == "owner"]
         among_admins = mine == "owner" or (mine == "admin" and not {new, old} & set(ADMINS))
-        is_full = len(self._affiliations) >= AFFILIATION_LIMIT
         refuse(
             jid_malformed="/" in jid or len(jid) > 2 * PART_LIMIT,
             not_acceptable=new not in AFFILIATIONS,
             not_allowed=not among_admins,
             conflict=owners == [jid] and new != "owner",
-            resource_constraint=is_full and jid not in self._affiliations,
         )
         self._affiliations = {**self._affiliations, jid: new}
         if new == "none":
@@ -374,11 +359,6 @@ class Room:
         affiliation = self._affiliation(who.jid)
         return tag("item", why, affiliation=affiliation, role=who.role, jid=who.jid, nick=nick)
 
-    def _remember(self, now: datetime, message: Message) -> None:
-        self._history.append((now, message))
-        while sum(len(content) for _, (_, content) in self._history) > HISTORY_CHARACTERS:
-            self._history.popleft()
-
     def _history_for(self, request: Element) -> list[Message]:
         """Return as much of the history as was asked for (section 7.2.13)."""
         asked = request.find(f"{{{names.MUC}}}history")
@@ -410,7 +390,7 @@ def _addressed(message: Message, audience: Iterable[Occupant]) -> Deliveries:
     return [(to.jid, tag("message", content, to=to.jid, **head)) for to in audience]
 
 
-def _content(stanza: Element, limit: int = CONTENT_LIMIT) -> str:
+def _content(stanza: Element) -> str:
     content = "".join(written(child, names.CLIENT) for child in stanza if child.tag not in RESERVED)
-    refuse(policy_violation=len(content) > limit)
+    refuse(policy_violation=len(content) > CONTENT_LIMIT)
     return content

@@ -30,10 +30,6 @@ ACCOUNT = "debug"
 ACCOUNT_NAME = re.compile(r"""[^\s"&'/:<>@]{1,1023}""")
 """What an account may be called (RFC 7622 section 3.3)."""
 
-ROOM_LIMIT = 1000
-"""Most rooms at a time. A client can join any number, and persistent rooms stay when they are
-empty."""
-
 NOTICE = "A sandbox for trying things out; for anything else run Prosody or ejabberd."
 """What the sandbox says of itself, in disco and as the subject of its room."""
 
@@ -215,8 +211,6 @@ class Sandbox:
             if stanza.tag != PRESENCE or stanza.get("type") is not None:
                 return error(stanza, "item-not-found")
             self._rooms = {name: room for name, room in self._rooms.items() if not room.is_over}
-            if len(self._rooms) >= ROOM_LIMIT:
-                return error(stanza, "resource-constraint")
             room = self._rooms[jid] = Room(jid)
         sender = room.find(stanza.get("from", ""))
         taken = self._fault("duplicate-nickname", jid, nick)

@@ -5,10 +5,7 @@ from xml.etree.ElementTree import fromstring
 import pytest
 
 from bridge.sandbox.room import (
-    AFFILIATION_LIMIT,
-    HISTORY_CHARACTERS,
     HISTORY_LIMIT,
-    PRESENCE_LIMIT,
     Room,
 )
 from bridge.sandbox.stanza import PART_LIMIT, Deliveries
@@ -96,26 +93,6 @@ def test_a_room_remembers_only_its_latest_messages() -> None:
     assert (len(remembered), remembered[0]) == (HISTORY_LIMIT, "1")
 
 
-def test_a_room_remembers_no_more_than_who_enters_can_be_sent_at_once() -> None:
-    party = Party("alice")
-    body = "x" * (HISTORY_CHARACTERS // 3)
-    for number in range(5):
-        party.say(ALICE, f"{number}{body}")
-    told = bodies(party.join(BOB, "bob"))
-    assert told[-1].startswith("4")
-    assert len(told) == 2
-
-
-def test_a_presence_is_no_longer_than_everybodys_can_be_sent_at_once() -> None:
-    party = Party("alice", "bob")
-    status = "s" * (PRESENCE_LIMIT - len("<status></status>"))
-    assert condition(party.send(ALICE, f"<presence><status>s{status}</status></presence>")) == (
-        "policy-violation"
-    )
-    told = party.send(ALICE, f"<presence><status>{status}</status></presence>", "alice")
-    assert status in seen(BOB, told)[0]
-
-
 @pytest.mark.parametrize(
     "stanza",
     ["<message type='groupchat' id='m'><body>x</body>%s</message>", "<presence>%s</presence>"],
@@ -162,20 +139,6 @@ def test_the_resident_answers_what_is_said_once_and_after_it_was_said() -> None:
     ping = "<iq type='get' id='1'><ping xmlns='urn:xmpp:ping'/></iq>"
     assert "type='result'" in party.send(ALICE, ping, "Echo")[0][1]
     assert condition(party.join(CAROL, "Echo")) == "conflict"
-
-
-def test_the_affiliations_of_a_room_are_limited_and_can_still_be_changed() -> None:
-    party = Party("alice")
-
-    def affiliate(name: str, affiliation: str = "member") -> Deliveries:
-        return party.change(ALICE, f"jid='{name}@localhost' affiliation='{affiliation}'")
-
-    for number in range(AFFILIATION_LIMIT - 1):  # and the owner
-        assert len(affiliate(f"a{number}")) == 2
-    assert condition(affiliate("more")) == "resource-constraint"
-    assert "type='result'" in affiliate("a1", "outcast")[-1][1]
-    assert "type='result'" in affiliate("a1", "none")[-1][1]
-    assert "type='result'" in affiliate("more")[-1][1]
 
 
 def test_a_reason_is_told_as_text_alone() -> None:

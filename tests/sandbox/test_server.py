@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from bridge.sandbox.server import HOST, LOBBY, ROOM_LIMIT, Sandbox
+from bridge.sandbox.server import HOST, LOBBY, Sandbox
 from bridge.sandbox.stream import UNREAD_LIMIT
 from tests.sandbox.company import configures
 from tests.sandbox.wire import Wire, logged_in
@@ -70,20 +70,6 @@ def test_the_address_names_the_settings_and_its_repr_keeps_the_password(server: 
     }
     assert server.password not in repr(server)
     assert len(server.password) >= 20
-
-
-async def test_there_are_any_number_of_rooms_up_to_a_limit_and_what_is_over_does_not_count(
-    server: Sandbox, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert ROOM_LIMIT == 1_000
-    monkeypatch.setattr("bridge.sandbox.server.ROOM_LIMIT", 10)
-    async with logged_in(server) as wire:
-        for number in range(9):  # and the lobby
-            await wire.join(f"room{number}@rooms.localhost", "debug")
-        wire.send("<presence to='more@rooms.localhost/debug'/>")
-        await wire.until("<resource-constraint ")
-        await wire.leave("room1@rooms.localhost", "debug")
-        await wire.join("more@rooms.localhost", "debug")
 
 
 async def test_the_service_lists_its_rooms_but_what_is_hidden_or_over(server: Sandbox) -> None:
