@@ -211,6 +211,8 @@ def hinted(element: Element, own: str) -> bool | None:
         return certain(element)
     is_to_resource = "/" in (to or "")
     if from_ is None:
+        if tag == "iq" and to is None and element.get("id") is None:
+            return None
         if kind == "error":
             return to is not None and not is_to_resource and lower_bare(to) != lower_bare(own)
         if tag == "iq" and kind == "result" and to is None:
@@ -337,7 +339,8 @@ class Directions:
         met = self._words
         opposed = [it for it in shape.words if (not it.says_sent) in met[it.key] | met[it.family]]
         strong = [each for each in shape.words if each.is_strong]
-        agreed = [each for each in shape.words if [*shape.hints] == [each.says_sent]]
+        sides = {each.says_sent for each in shape.words}
+        agreed = shape.words if len(sides) == 1 and sides == {*shape.hints} else []
         for words in ([each for each in opposed if each.is_strong], opposed, strong, agreed):
             if words:
                 return words[-1]

@@ -73,6 +73,7 @@ TAG = re.compile(rf"<(/?)[A-Za-z_]{_ATTRIBUTES}>")
 """A whole tag. Its first group is a slash if the tag ends an element."""
 LOST = "…"
 """Stands for the address of a stanza whose first tag is cut off before it."""
+BEGINS_TAG = re.compile(r"<[/?!A-Za-z_]")
 _CUT_TAG = re.compile(r"""<(?:message|presence|iq)(?:\s+[\w:]+=(?:"[^"<]*+"|'[^'<]*+'))*""")
 """A stanza's first tag, up to the attribute in which the log cuts it off."""
 _MARKUP = re.compile(r"(?<=<)[*`]+|(?<=[^\s>*`])[*`]+(?=/?>)|(?<=\s)[*`]+(?=[\w:]+=)")
@@ -134,7 +135,7 @@ def elements_of(text: str) -> tuple[list[Element], str]:
 
 def _is_read(read: tuple[list[Element], str]) -> bool:
     elements, rest = read
-    return "<" not in rest and HOLE not in [each.tag for each in elements]
+    return not BEGINS_TAG.search(rest) and HOLE not in [each.tag for each in elements]
 
 
 def _elements_in(text: str) -> tuple[list[Element], str]:
@@ -146,6 +147,8 @@ def _elements_in(text: str) -> tuple[list[Element], str]:
     at = 0
     while (begin := text.find("<", at)) >= 0:
         between = text[at:begin].strip()
+        if elements and between and not BEGINS_TAG.search(text, begin):
+            break
         if between and "\n" not in between:  # the log lost parts of two entries
             return [*elements, Element(HOLE)], ""
         if text.startswith(("<?", "<!"), begin):

@@ -42,7 +42,7 @@ _EXCEPTION = re.compile(
     r"[A-Za-z_]\w*(?:Error|Exception|Fault|Timeout))(?=[:\s)]|$)(?:: ?(?P<words>.*))?"
 )
 _PANIC = re.compile(r"\b(?P<name>panic|panicked)(?: at (?P<place>\S+))?: ?(?P<words>.*)")
-_STATED = re.compile(r"(?:^|: |\})([a-z]+(?:-[a-z]+)*)(?![\w-])")
+_STATED = re.compile(r"(?:^|: |[}('])([a-z]+(?:-[a-z]+)*)(?![\w-])")
 _BEGINS = re.compile('Error|Exception|Fault|panic|most recent call last|File "')
 """What the first line of a trace has. Few other lines of a log have any of it."""
 
@@ -66,11 +66,11 @@ class Failure(NamedTuple):
     def stated(self) -> Element | None:
         """The error of the server that the exception passes on, if it does: of SASL, or a stream's.
 
-        Libraries name the exception so, and write the condition before anything else, or behind a
-        colon or a namespace.
+        Libraries name the exception so, and write the condition before anything else, in quotes or
+        parentheses, or behind a colon or a namespace.
         """
         named = [each for each in _STATED.findall(self.words) if each in CONDITIONS]
-        is_of_stream = "Stream" in self.name
+        is_of_stream = "Stream" in self.name or "Component" in self.name
         if not named or not (is_of_stream or "SASL" in self.name):
             return None
         error = Element(STREAM_ERROR if is_of_stream else f"{{{SASL}}}failure")

@@ -11,6 +11,7 @@ from xml.etree.ElementTree import Element
 
 from bridge.capture.directions import MAX_SHAPES, has_word, shape_of
 from bridge.capture.elements import (
+    BEGINS_TAG,
     BOSH_BODY,
     MAX_ENTRY_CHARACTERS,
     TAG,
@@ -121,6 +122,8 @@ class Line(NamedTuple):
     """Whether other lines of its object stand before it."""
     sources: tuple[str, ...] = ()
     """The lines of its object, and of the text that is an object itself."""
+    joint: str = "\n"
+    """What belongs between the line before and this one; nothing if the log is wrapped there."""
 
 
 class Fragment(NamedTuple):
@@ -136,8 +139,8 @@ class Fragment(NamedTuple):
     text: str
     """The XML of the fragment."""
     written: tuple[str, ...]
-    """The lines of its entry, as a stranger could have said them: up to its first line of XML, or
-    of an object that it is in."""
+    """What a stranger would have to say to forge it: its entry up to the end of the XML, or an
+    object that it is in."""
     sent: bool | None = None
     """Whether the client sent it, if the log says so in words that need not be learned."""
     is_row: bool = False
@@ -151,7 +154,10 @@ class _Entry(NamedTuple):
     seconds: float | None
     shape: str
     session: str
-    written: tuple[str, ...]
+    head: str | None
+    """The logger's text before it; None if that is not in its line."""
+    sources: tuple[str, ...]
+    """The objects that it is in."""
     sent: bool | None = None
     meaning: Callable[[str], str] | None = None
     """What undoes the escapes of its further lines."""
@@ -159,7 +165,8 @@ class _Entry(NamedTuple):
     """What the logger writes behind it."""
 
     def fragment(self, elements: list[Element], text: str) -> Fragment:
-        return Fragment(*self[:4], elements, text, self.written, self.sent)
+        own = () if self.head is None else (self.head + text,)
+        return Fragment(*self[:4], elements, text, (*self.sources, *own), self.sent)
 
     def meant(self, text: str) -> str:
         """Return what a line of it means."""
@@ -321,11 +328,9 @@ class Fragments:
             seconds, at = time_in(line.at)
         self._is_of_server = self._is_of_server or session.lstrip("0123456789") != ""
         place = LogPlace(self._file, line.number, at)
-        above, separator, _ = head.rpartition(_LINE)
-        own = _without_container(line.text)
-        lines = "" if above and line.context else above + separator + own
-        written = tuple(filter(None, (*line.sources, lines)))
-        return _Entry(place, seconds, f"\n{shape}" if line.is_further else shape, session, written)
+        own = None if line.context and _LINE in head else head
+        shape = f"\n{shape}" if line.is_further else shape
+        return _Entry(place, seconds, shape, session, own, line.sources)
 
     def _without_xml(self, line: Line, text: str, previous: str) -> list[Fragment]:
         """Read a line without XML: it may stand for the end of a stream, or be a part of one."""
@@ -333,7 +338,8 @@ class Fragments:
             if row.mark in text and (match := row.pattern.search(text)):
                 entry = self._entry(line, text[: match.start()])._replace(sent=row.sent)
                 elements, _ = elements_of(row.xml)
-                return [entry.fragment(elements, row.xml)._replace(is_row=True)]
+                written = (*line.sources, text)
+                return [entry.fragment(elements, row.xml)._replace(written=written, is_row=True)]
         if bracket := _BRACKET.search(text):
             head = _with_word(line.context, previous, text[: bracket.start()])
             if self._entry(line, head).shape in self._whole:  # its only tag is damaged
@@ -414,9 +420,9 @@ class Fragments:
         if looks and len(self._entries) > MAX_BEHIND_TAG and _is_tag(rest.text[: self._length]):
             return self._give_up()
         if self._last_tag and self._last_tag not in text and not is_in_tag:
-            rest.text += f"\n{text}"
+            rest.text += f"{line.joint}{text}"
             return self._give_up() if rest.is_too_long else []
-        may_end = not rest.is_open(f"{_between(rest.text) if is_in_tag else _LINE}{text}")
+        may_end = not rest.is_open(f"{_between(rest.text) if is_in_tag else line.joint}{text}")
         if rest.is_too_long or not may_end:
             return self._give_up() if rest.is_too_long else []
         elements, left = elements_of(rest.text)
@@ -462,7 +468,7 @@ class Fragments:
             return [entry.part(text)]
         self._tags.add(entry.shape, self._tags.get(entry.shape, 0) + 1)
         if entry.shape in self._whole:
-            return [entry.fragment([Element(HOLE)], text)]
+            return [entry.part(text)]
         return self._of_tag(entry, text)
 
     def _of_tag(self, entry: _Entry, text: str) -> list[Fragment]:
@@ -585,7 +591,7 @@ def _begins(previous: str, head: str) -> bool:
 
 def _is_whole(elements: list[Element], rest: str) -> bool:
     """Whether an entry's text is over with these elements."""
-    if not elements or "<" in rest:
+    if not elements or BEGINS_TAG.search(rest):
         return False
     return elements[-1].tag != HOLE or bool(elements[-1].text)
 

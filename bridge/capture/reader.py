@@ -50,8 +50,11 @@ MAX_TORN = 2
 """If a place that is not the logger's own has at most so many entries, they are holes: the log may
 have lost parts of their lines. With more entries, the program prints stanzas there."""
 
-MAX_SAID_LINE = 4096
-"""The most characters of a line of such a text."""
+MIN_WRAPPED = 2
+"""If so many lines are as long as the longest line, the log may be wrapped at this width."""
+
+MIN_WIDTH = 40
+"""Nobody wraps a log at fewer characters."""
 
 REPEATED_WITHIN = 6
 """A logger that writes each stanza twice does so within so many fragments."""
@@ -80,7 +83,7 @@ _LEVEL = re.compile(r"[@_]*(?:log_?)?(?:l|lvl|level(?:_?name)?|severity)=\w{1,12
 """Matches the member that tells how severe an entry is. It shows whose words the entry has: a
 program prints stanzas at another level than what people say."""
 _MARKUP = re.compile("[<>]")
-_ESCAPES = re.compile(r"""[\\"'\s\u2018-\u201f]+""")
+_ESCAPES = re.compile(r"""(?:[\\"'\u2018-\u201f]|(?!\n)\s)+""")
 _SHORT = 40
 """The longest text of a member that may name the direction."""
 _OURS = "{}"
@@ -105,10 +108,12 @@ class LogReader:
         """The fragments that we read before we know whose view the log is."""
         self._waiting_characters = 0
         self._is_decided = False
-        self._said: Newest[str, None] = Newest(MAX_SAID)
-        """Texts of strangers with XMPP in them."""
-        self._said_lines: Newest[str, bool] = Newest(MAX_SAID)
-        """The single lines of these texts, and whether they have XMPP in them themselves."""
+        self._said: Newest[str, list[str]] = Newest(MAX_SAID)
+        """Texts of strangers with XMPP in them, and their lines that have XMPP in them."""
+        self._width, self._full = MIN_WIDTH, 0
+        """The length of the longest line, and how many lines have it."""
+        self._is_full = False
+        """Whether the line before has this length, and the log may be wrapped there."""
         self._sessions = _Sessions()
         self._recent: Newest[tuple[str, str], tuple[str, bool | None]] = Newest(REPEATED_WITHIN)
         """The shape and the direction of the latest fragments, by session and text."""
@@ -144,10 +149,15 @@ class LogReader:
         line = line.strip("\0\r\n")
         if "\x1b" in line:
             line = _COLOUR.sub("", line)
+        joint = "" if self._is_full else "\n"
+        if len(line) >= self._width:
+            self._full = self._full + 1 if len(line) == self._width else 1
+            self._width = len(line)
+        self._is_full = len(line) == self._width and self._full >= MIN_WRAPPED
         if len(self.begin) < MAX_BEGIN:
             line = line if self.begin else line.removeprefix(_BYTE_ORDER_MARK)
             self.begin += f"{line[:MAX_BEGIN]}\n"
-        if not self._object and self._fragments.goes_on(line):
+        if joint and not self._object and self._fragments.goes_on(line):
             return ()
         was_open = self._fragments.is_open
         # Within a stanza, a line of JSON is part of a message.
@@ -158,7 +168,7 @@ class LogReader:
         if "{" in line and not was_open and (members := _members_behind(line)) is not None:
             head, value = members
             return self._taken(self._read_members(value, (line,), "", head))
-        fragments = self._fragments.feed(Line(line, self.lines))
+        fragments = self._fragments.feed(Line(line, self.lines, joint=joint))
         if was_open and not fragments:
             return ()
         is_stanza = fragments or self._fragments.is_open
@@ -221,14 +231,11 @@ class LogReader:
         place = self._directions.place_of(fragment.shape)
         if self._said:
             was_met = self._directions.times_met(place) > 0
-            ways = [
-                [_plain(line)[:MAX_SAID_LINE] for line in way.split("\n")]
-                for way in fragment.written
-            ]
-            way = next((each for each in ways if self._is_line(each, fragment)), None)
-            if way and was_met and time_in(way[0])[0] is None:
+            ways = [way for each in fragment.written if (way := _plain(each))]
+            way = next(filter(self._is_line, ways), "")
+            if way and was_met and time_in(way)[0] is None:
                 return fragment._replace(elements=[Element(HOLE)])
-            if way or (not was_met and self._is_said(fragment, chain(*ways))):
+            if way or (not was_met and self._is_said(fragment, ways)):
                 return None
         self._listen(fragment)
         if fragment.is_row:
@@ -241,24 +248,20 @@ class LogReader:
             self._directions.learn(fragment.shape, fragment.session, fragment.elements)
         return fragment
 
-    def _is_line(self, lines: list[str], fragment: Fragment) -> bool:
-        """Whether somebody said these lines, the last at least up to the end of the entry."""
-        *above, last = lines
-        if not all(line in self._said_lines for line in above):
-            return False
-        if last in self._said_lines:
-            return True
-        text = _plain(fragment.text)
-        end = last.find(text) + len(text)
-        return text in last and last[:end] in self._said_lines
+    def _is_line(self, way: str) -> bool:
+        """Whether somebody said a line that begins so, or anything so if the log may be wrapped."""
+        if self._full >= MIN_WRAPPED:
+            way = way.replace("\n", "")
+            return any(way in said.replace("\n", "") for said in self._said)
+        return any(f"\n{way}" in said for said in self._said)
 
-    def _is_said(self, fragment: Fragment, lines: Iterable[str]) -> bool:
+    def _is_said(self, fragment: Fragment, ways: Iterable[str]) -> bool:
         """Whether an entry prints what somebody said, or a part of that."""
         text = _plain(fragment.text)
         if not fragment.is_row and any(text in each for each in self._said):
             return True
-        telling = [each for each, is_telling in self._said_lines.items() if is_telling]
-        return any(said in line for line in lines for said in telling)
+        telling = [*chain(*self._said.values())]
+        return any(said in way for way in ways for said in telling)
 
     def _listen(self, fragment: Fragment) -> None:
         """Remember what a stanza says that a program may print as if it were XMPP."""
@@ -272,10 +275,9 @@ class LogReader:
             return
         for said in _texts_of(fragment):
             if any(map(said.__contains__, _TELLING)):
-                self._said.add(_plain(said)[:MAX_SAID_CHARACTERS], None)
-                for line in said.split("\n"):
-                    is_telling = any(map(line.__contains__, _TELLING))
-                    self._said_lines.add(_plain(line)[:MAX_SAID_LINE], is_telling)
+                lines = [each for each in said.split("\n") if any(map(each.__contains__, _TELLING))]
+                said = f"\n{_plain(said)}"[:MAX_SAID_CHARACTERS]
+                self._said.add(said, [*map(_plain, lines)])
         while sum(map(len, self._said)) > MAX_SAID_CHARACTERS:
             self._said.popitem(last=False)
 
@@ -462,7 +464,7 @@ def _texts_of(fragment: Fragment) -> Iterator[str]:
 
 def _plain(text: str) -> str:
     """Return a text without what escapes of it differ in."""
-    return _ESCAPES.sub("", text)
+    return _ESCAPES.sub("", html.unescape(text))
 
 
 def _object_in(text: str) -> dict[str, Any] | None:

@@ -165,8 +165,12 @@ def is_stamped(stanza: Element) -> bool:
 
 
 def error_of(stanza: Element) -> StanzaError:
-    """Return the `<error/>` in `stanza`; `undefined-condition` if the stanza has none."""
+    """Return the `<error/>` in `stanza`; `undefined-condition` if the stanza has none.
+
+    Some gateways put it into what they repeat of the request.
+    """
     error = stanza.find(stanza.tag.removesuffix(local(stanza.tag)) + "error")
+    error = error if error is not None else stanza.find(".//{*}error")
     if error is None:
         return StanzaError("undefined-condition")
     condition, text = condition_of(error)

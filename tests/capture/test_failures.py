@@ -149,6 +149,8 @@ THROWN = ["StreamError: {}", "  at f (a.js:1:2)", "  at g (a.js:3:4)", "<<< <pre
         ("conflict - replaced by another", "conflict"),
         ("system-shutdown You can read more", "system-shutdown"),
         ("stream error: {urn:ietf:params:xml:ns:xmpp-streams}conflict (x)", "conflict"),
+        ("StreamError with condition u'conflict': replaced", "conflict"),
+        ("stream:error (conflict) text: replaced", "conflict"),
         ("stream was reset: CANCEL", ""),
         ("a conflict of versions", ""),
         ("conflict-free", ""),

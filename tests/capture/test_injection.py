@@ -104,6 +104,28 @@ def test_a_stream_error_that_was_said_first_does_not_hide_the_real_one(
     assert errors(examined(*log)) == []
 
 
+def wrapped(lines: list[str], width: int) -> list[str]:
+    """The lines as a terminal wraps them."""
+    cut = [[line[at : at + width] for at in range(0, len(line), width)] for line in lines]
+    return [piece for pieces in cut for piece in pieces or [""]]
+
+
+@pytest.mark.parametrize("padding", [0, 1, 2], ids=["as it is", "after a wrap", "after two"])
+@pytest.mark.parametrize("before", ["", "10:00:59 DEBUG Mallory: "])
+@pytest.mark.parametrize("forged", ["a whole line", "a stream error", "a kick"])
+def test_in_a_wrapped_log_words_of_a_stranger_accuse_nobody(
+    forged: str, before: str, padding: int
+) -> None:
+    for entries, stanza, width in product([3, 20], SAID.values(), [80, 132]):
+        said = "x" * max(0, padding * width - len(before)) + FORGED[forged]
+        entry = "<<< " + stanza(escape(said))
+        lines = [*log_of([*LOGIN, *JOIN, *[TALK] * entries, entry]), f"{before}{said}"]
+        log = wrapped([*lines, *log_of([TALK])], width)
+        assert errors(examined(*log)) == [], log
+        real = wrapped([f"11:00:59 DEBUG RECV: {ENDED}"], width)
+        assert errors(examined(*log, *real)) == ["ended"]
+
+
 def test_without_times_a_line_that_somebody_said_is_a_hole() -> None:
     said = "<<< " + SAID["a body"](escape(f"<<< {ENDED}"))
     (stream,) = examined(*LOGIN, ASK, *JOIN, said, f"<<< {ENDED}")

@@ -65,6 +65,11 @@ FIRST_TAGS = [
 ]
 KICK = out(307).replace("<status code='110'/>", "")
 
+TALKATIVE = bounce("not-acceptable").replace(
+    error("not-acceptable"), error("not-acceptable", "Only those inside may speak, here and now")
+)
+WRAPPED = [TALKATIVE[at : at + 65] for at in range(0, len(TALKATIVE), 65)]
+
 NAMED: dict[str, tuple[list[str], str]] = {
     "a refused message alone": ([BOUNCE], "is not in it"),
     "behind words": ([f"bot.js: [xmpp error]{BOUNCE}"], "is not in it"),
@@ -218,6 +223,22 @@ NAMED: dict[str, tuple[list[str], str]] = {
         [f"IqError: <iq from='x.example' to='{ACCOUNT}' type='error'>{error('gone')}</iq>"],
         'was refused by "x.example" (gone)',
     ),
+    "a refused request that the log's end cuts in its first tag, after whole stanzas": (
+        [PINGED, f"<iq from='x.example' to='{ACCOUNT}' type='error' id='7'>"],
+        'was refused by "x.example"',
+    ),
+    "an error within what it repeats": (
+        [f"<iq from='x.example' to='{ACCOUNT}' type='error'><a xmlns='b'>{error('gone')}</a></iq>"],
+        'was refused by "x.example" (gone)',
+    ),
+    "a server's entry whose words name both sides": (
+        [f'what=s2s pid=<0.1.0> from_jid=a@b to_jid=c@d packet="{BOUNCE}" origin=<0.1.0>'],
+        "is not in it",
+    ),
+    "a text that is wrapped": (
+        [f"INFO {'x' * 60}", f"INFO {'y' * 60}", *WRAPPED],
+        '"Only those inside may speak, here and now"',
+    ),
     "a stream error by its other name": (
         [f"<<< <error xmlns='{STREAM_ERRORS}'><conflict/><text>new</text></error>"],
         "Another session took over",
@@ -340,6 +361,9 @@ SILENT = {
     "a kick of another, without the join": [
         said("Ann", "bye"),
         KICK.replace("/bot'", "/Ben'"),
+    ],
+    "an answer without addresses and id, which either side may have sent": [
+        f"<iq type='error'><a xmlns='b'/>{error('gone')}</iq>"
     ],
     "words in parentheses": ["bot: (message xmlns='jabber:client' (error"],
     "a word that ends another line": [
