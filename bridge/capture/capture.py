@@ -218,7 +218,7 @@ class Capture:
                 stream.client.account = former.client.account
                 stream.rooms.by_jid.update(former.rooms.by_jid)
                 stream.login.resumption_id = resumption_id
-                cuts = [each for each in examined.findings() if each.cause == "cut"]
+                cuts = [each for each in examined.findings() if each.cause in {"cut", "crashed"}]
                 examined.add(recovered(cuts, " The client resumed its session after that."))
                 return
 

@@ -61,6 +61,11 @@ cut: ended; error, RFC 6120, 4.6
     The connection broke, and neither side had ended the stream{after}.
     -> Look at the network between the client and the server. If the stream was silent before, let
     the client ping the server (XEP-0199).
+crashed: ended; error, RFC 6120, 4.6
+    The connection broke, and neither side had ended the stream{after}. Just before, the program had
+    failed: {failure}.
+    -> See whether the program ended by that exception, and was started again: then mend that line.
+    If it went on, look at the network between the client and the server.
 period: ended; error, RFC 6120, 4.6.1
     {count} streams of this client ended after {seconds:.0f} s each.
     -> A fixed period is a timeout of the server, a proxy or a NAT: let the client ping the server
@@ -166,7 +171,8 @@ captcha: join; error, XEP-0158, 3
     {message}
     -> {hint}
 no-muc: join; error, XEP-0045, 7.2.1
-    {message} The client's presence had no muc element, so it did not ask to join.
+    The client's presence to the room {room} had no muc element, so it did not ask to join, and got
+    an error ({condition}){why}.
     -> Put <x xmlns='http://jabber.org/protocol/muc'/> into the presence.
 unanswered-join: join; error, XEP-0045, 7.2.2
     The room {room} never answered the client's request to be let in, though others answered.
@@ -210,7 +216,7 @@ bounced-groupchat: refused; error, XEP-0045, 7.4
     {message} It was of type groupchat, to one occupant.{sent}
     -> Send groupchat to the room's bare JID; to one occupant send type chat.
 bounced-serviceless: refused; error, XEP-0045, 7.4
-    {message} It was of type groupchat, to an address without a room.{sent}
+    {message} It was of type groupchat, to {other}, which is no room.{sent}
     -> Send groupchat to ROOM@SERVICE, the bare JID of the room.
 bounced-person: refused; error, RFC 6121, 5.2.2
     {message} It was of type groupchat.{sent}

@@ -47,6 +47,8 @@ class Ending:
     """The oldest request of the server that the client has not answered."""
     overdue: Stanza | None = None
     """The client's latest stanza, if the server has not answered it in time."""
+    failed: str = ""
+    """How the program failed since the latest stanza; empty if it did not."""
     silences: tuple[Finding, ...] = ()
     """The finding that the server has not answered, until it answers."""
 
@@ -63,7 +65,7 @@ class Ending:
             yield from own_error(self, stanza)
             yield from unanswered(self, stanza)
         client.ended = client.ended or is_end
-        before, self.last = self.last, outline(stanza)
+        before, self.last, self.failed = self.last, outline(stanza), ""
         if stanza.sent:
             self.last_sent = self.last
             self.size = sum(len(text.encode()) for text in stanza.element.itertext())
@@ -164,7 +166,8 @@ def cut(ending: Ending, client: Entity, login: LoginState, stanza: Stanza) -> Fi
     if not client.bound or not login.has_own_header or client.ended:
         return None
     place = ending.last.place if ending.last else stanza.place
-    return cause("cut", place, about=client.domain, after=_after(ending, stanza))
+    words = {"after": _after(ending, stanza), "failure": ending.failed}
+    return cause("crashed" if ending.failed else "cut", place, about=client.domain, **words)
 
 
 def _after(ending: Ending, stanza: Stanza) -> str:

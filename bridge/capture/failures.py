@@ -39,8 +39,12 @@ _IS_FRAME = re.compile(
 
 _EXCEPTION = re.compile(
     r"(?:^|[\s:(\"'])(?P<name>(?:[A-Za-z_]\w*(?:\.|::|\$))*"
-    r"[A-Za-z_]\w*(?:Error|Exception|Fault|Timeout))(?=[:\s)]|$)(?:: ?(?P<words>.*))?"
+    r"(?:[A-Za-z_]\w*(?:Error|Exception|Fault|Timeout)(?=[:\s)]|$)|(?:Error|Exception)(?=: )))"
+    r"(?:: ?(?P<words>.*))?"
 )
+_PYTHON = "Traceback (most recent call last)"
+"""Heads a trace of Python, whose last line names the exception, mostly at the same column."""
+_NAMED = re.compile(r"(?P<name>[A-Za-z_][\w.]*)(?:: (?P<words>.*))?$")
 _PANIC = re.compile(r"\b(?P<name>panic|panicked)(?: at (?P<place>\S+))?: ?(?P<words>.*)")
 _STATED = re.compile(r"(?:^|: |[}('])([a-z]+(?:-[a-z]+)*)(?![\w-])")
 _BEGINS = re.compile('Error|Exception|Fault|panic|most recent call last|File "')
@@ -92,6 +96,8 @@ class Failures:
         """The exception that a line before the frames names, if it does."""
         self._frames: list[tuple[str, int]] = []
         """The first and the latest frame; of the program's own, if there are such."""
+        self._column = -1
+        """Where the heading of a trace of Python begins; -1 outside such a trace."""
         self._said = Newest[str, None](MAX_SAID)
         """Lines of strangers."""
         self._others = 0
@@ -107,7 +113,7 @@ class Failures:
     def end(self) -> Failure | None:
         """End the trace at hand, since a stanza follows; return its exception if it has one."""
         failure = self._ended(self._named, innermost=0) if self._named and self._frames else None
-        self._frames, self._named = [], None
+        self._forget()
         return failure
 
     def feed(self, text: str) -> Failure | None:
@@ -121,6 +127,8 @@ class Failures:
             self._add(frame["file"], int(frame["line"][:9]))
             return None
         exception = _EXCEPTION.search(text) or _PANIC.search(text)
+        if self._frames and self._column >= 0:
+            exception = _NAMED.match(text, self._column) or exception
         if self._frames and self._named is None:
             if exception is not None:  # Python names the exception behind its innermost frame
                 return self._ended(exception, innermost=-1)
@@ -130,10 +138,14 @@ class Failures:
             return failure
         elif exception is not None or "most recent call last" in text:
             self._named, self._others = exception, 0
+            self._column = text.find(_PYTHON)
         self._others += 1
         if self._others > MAX_OTHERS:
-            self._frames, self._named = [], None
+            self._forget()
         return None
+
+    def _forget(self) -> None:
+        self._frames, self._named, self._column = [], None, -1
 
     def _add(self, file: str, line: int) -> None:
         frames = [*self._frames, (file, line)]
@@ -143,6 +155,6 @@ class Failures:
 
     def _ended(self, exception: re.Match[str], innermost: int) -> Failure:
         file, line = self._frames[innermost]
-        self._frames, self._named = [], None
+        self._forget()
         words = (exception["words"] or "")[:MAX_WORDS]
         return Failure(re.split(r"[.:]", exception["name"])[-1], words, file, line)

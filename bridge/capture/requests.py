@@ -170,10 +170,10 @@ def refused(requests: Requests, client: Entity, rooms: Rooms, stanza: Stanza) ->
     is_private = may_be_room and bool(nickname) and type_ != "groupchat"
     is_ruled_out = is_private and error.condition in {"forbidden", "policy-violation"}
     name = "bounced"
-    if type_ == "groupchat" and nickname:
-        name = "bounced-groupchat"
-    elif type_ == "groupchat" and "@" not in jid:
+    if type_ == "groupchat" and "@" not in jid:
         name = "bounced-serviceless"
+    elif type_ == "groupchat" and nickname:
+        name = "bounced-groupchat"
     elif type_ == "groupchat" and error.condition == "service-unavailable" and not room:
         name = "bounced-person"
     elif original and type_ != "groupchat" and room and not nickname:
@@ -182,7 +182,11 @@ def refused(requests: Requests, client: Entity, rooms: Rooms, stanza: Stanza) ->
     situation = "whispered" if is_ruled_out else "bounced" if is_plain else "mistyped"
     if element.find(f"error/{BLOCKED}") is not None:
         situation = "blocked"
-    words = {**meaning(situation, error.condition, client, error.text, room=to), "type": type_}
+    words = {
+        **meaning(situation, error.condition, client, error.text, room=to),
+        "type": type_,
+        "other": quoted(to),
+    }
     if name == "bounced" and room and not room.is_taken and room.why:
         words["hint"] = room.why["hint"]  # a banned client cannot just join again
     words["sent"] = f" The client sent it {original.place.words}." if original else ""

@@ -346,8 +346,11 @@ def refused(room: Room, client: Entity, stanza: Stanza, nickname: str) -> Iterat
     where = {"room": room.jid, "nickname": nickname or room.nickname}
     text = ": ".join(filter(None, (error.text, error.venue)))
     room.why = meaning("join", error.condition, client, text, **where)
-    name = "refused-join" if room.has_muc or is_inside else "no-muc"
-    finding = cause(name, stanza.place, error.condition, about=room.jid, **room.why)
+    name, words = "refused-join", room.why
+    if not (room.has_muc or is_inside):  # the error says nothing of the room then
+        why = f" ({quoted(error.text)})" if error.text else ""
+        name, words = "no-muc", {"room": quoted(room.jid), "condition": error.condition, "why": why}
+    finding = cause(name, stanza.place, error.condition, about=room.jid, **words)
     yield finding
     if not is_inside:
         room.refusals = (*room.refusals, finding)[:MAX_TRIES]
@@ -371,7 +374,8 @@ def outside(rooms: Rooms, client: Entity, stanza: Stanza) -> Iterator[Finding]:
     jid = names.lower_bare(element.get("to", ""))
     room = rooms.of(client, stanza)
     if room is None:
-        if client.is_complete and client.bound and len(rooms.by_jid) < MAX_ROOMS:
+        may_be_room = "@" in jid and len(rooms.by_jid) < MAX_ROOMS
+        if client.is_complete and client.bound and may_be_room:
             yield cause("never-joined", place, about=jid, room=quoted(jid))
         return
     if not room.nickname:

@@ -74,6 +74,7 @@ class Stream:
         findings = [*self.talk.fail(self.client, failure)]
         yield from findings
         sentence, last = failure.element.text or "", self.ending.last
+        self.ending.failed = sentence
         if not findings and last is not None:
             what = "stanza" if last.element.tag == HOLE else local(last.element.tag)
             words = {"what": what, "where": last.place.words}

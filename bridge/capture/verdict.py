@@ -40,6 +40,8 @@ TOLD = frozenset(
 SILENT_ENDS = frozenset({"closed", "cut"})
 """The causes of errors that give no reason. The verdict adds warnings and notes to these, too."""
 
+NO_ERROR = "No error was found."
+
 ANYTHING = "*"
 """Stands for any address. An error about a stream explains findings about all addresses."""
 
@@ -84,7 +86,7 @@ def verdict(findings: Iterable[Finding], holes: int = 0) -> str:
     """
     findings = list(findings)
     cause = explanation(findings)
-    words = "No error was found."
+    words = NO_ERROR
     if cause is not None:
         words = f"{_where(cause)}: {cause.message} {cause.hint}"
         clients = {each.client for each in findings if each.severity is Severity.ERROR}

@@ -10,11 +10,11 @@ from bridge.capture.finding import Severity
 from bridge.capture.reader import MAX_LINE_BYTES, LogReader
 from bridge.capture.stanza import Stanza
 from bridge.capture.times import time_in
-from bridge.capture.verdict import explanation, verdict
+from bridge.capture.verdict import NO_ERROR, explanation, verdict
 from bridge.recording.tapped import files_about, files_for, is_written
-from bridge.text import iso, quoted
+from bridge.text import iso, name_of, quoted
 from bridge.tools.delivery import Delivery, has_seat, is_outside
-from bridge.xmpp.checks.evidence import Evidence, Finding, list_of
+from bridge.xmpp.checks.evidence import Evidence, Finding
 from bridge.xmpp.checks.questions import asks_of, left_out
 
 MAX_LOG_BYTES = 16 << 20
@@ -25,6 +25,9 @@ OLD_SECONDS = 3_600.0
 
 _DATED = 366 * 86_400
 """An earlier time has no date: `time_in` puts it at the beginning of 1970."""
+
+MAX_SEATS = 3
+"""Most occupants of other rooms that a finding names."""
 
 MAX_TEXT = 300
 """Most characters of a log's path that a finding quotes."""
@@ -99,8 +102,11 @@ class _BotLog:
             whys = [it for it in findings if it.name == "join" or it.severity is Severity.WARNING]
             cause = next((it for it in reversed(whys) if it.name in {"join", "removed"}), None)
         if cause is None:
-            detail = did or f"The log {where} of {evidence.who}: {verdict(findings)}"
-            return Finding(None, detail, remark=bool(did))
+            words = verdict(findings)
+            log = f"The log {where} of {evidence.who}: {words}"
+            is_told = words != NO_ERROR and _is_missed(evidence)  # such as that its program failed
+            told = [did] if did and not is_told else [did, log] if did else [log]
+            return Finding(None, " ".join(told), remark=bool(did) or is_told)
         seconds = self._clock.seconds_of(cause.place.at)
         when = cause.place.at if seconds is None else iso(seconds)
         at = f" at {when}" if when else ""
@@ -132,10 +138,14 @@ def stream(path: Path, evidence: Evidence) -> Finding:
     ours = ours or [each for each in streams if not each.stream.rooms.by_jid]
     if ours:
         return reading.finding(path, ours, reading.delivery.sentence())
-    seen = {it.nickname for each in streams for it in each.stream.rooms.by_jid.values()}
-    others = f"; it names {list_of(sorted(seen)[:3])}" if seen else ""
-    detail = f"The log {where} has no stream of {evidence.who} in {quoted(evidence.room)}"
-    return Finding(None, f"{detail}{others}.", "Does it log stanzas, and is it the right file?")
+    seats = [seat for each in streams for seat in each.stream.rooms.by_jid.values()]
+    seen = [*dict.fromkeys(f"{name_of(seat.nickname)} in {quoted(seat.jid)}" for seat in seats)]
+    others = f"; it has {', '.join(seen[:MAX_SEATS])}" if seen else ""
+    detail = f"The log {where} has no stream of {evidence.who} in {quoted(evidence.room)}{others}."
+    hint = "Does it log stanzas, and is it the right file?"
+    if seats:
+        hint = "Let the program join this room, under this nickname, or look at the right file."
+    return Finding(None, detail, hint, remark=_is_missed(evidence))
 
 
 def tapped(folder: Path, evidence: Evidence) -> tuple[Path, Finding] | None:
@@ -173,6 +183,11 @@ def _outside(path: Path, streams: Sequence[Examined]) -> Finding:
     why += " It is not connected now." if streams[-1].stream.client.ended else ""
     who = f"Behind tap, {quoted(path.stem)} should be in this room by its settings"
     return Finding(None, f"{who}, and never was. {why}", cause.hint if cause else "", remark=True)
+
+
+def _is_missed(evidence: Evidence) -> bool:
+    """Whether the occupant is not there, or has not answered the bridge."""
+    return evidence.occupant is None or evidence.is_silent
 
 
 def _is_over(seconds: float, evidence: Evidence) -> bool:

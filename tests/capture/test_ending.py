@@ -16,6 +16,7 @@ from tests.capture.logs import (
     stream_error,
     timed,
 )
+from tests.capture.test_failures import PYTHON
 
 OPEN, CLOSE = f">>> {HEADER}", ">>> </stream:stream>"
 ASKED = said("Ann", "show it")
@@ -70,6 +71,22 @@ FINE = {
 @pytest.mark.parametrize("case", FINE)
 def test_a_header_that_was_answered_is_not_named(case: str) -> None:
     assert not [each for each in found(*FINE[case]) if each.name == "ended"]
+
+
+TRACE = PYTHON.split("\n")
+
+
+@pytest.mark.parametrize(
+    ("lines", "is_named"),
+    [(TRACE, True), ([said("Ann", "hi"), *TRACE], True), ([*TRACE, said("Ann", "hi")], False)],
+)
+def test_a_program_that_failed_just_before_its_stream_broke_is_named(
+    lines: list[str], is_named: bool
+) -> None:
+    (ended,) = [each for each in found(*IN, *lines, *IN) if each.name == "ended"]
+    assert ended.message.startswith("The connection broke")
+    assert ("KeyError" in ended.message) is is_named
+    assert ("mend that line" in ended.hint) is is_named
 
 
 def test_a_small_stanza_is_not_called_too_big() -> None:

@@ -56,6 +56,26 @@ TRACES = {
         PYTHON.replace("KeyError", "slixmpp.exceptions.IqTimeout"),
         ("IqTimeout", "/srv/bot.py"),
     ),
+    "Python, a name that tells nothing": (
+        PYTHON.replace("KeyError: 'oslo'", "weather.Unknown: oslo"),
+        ("Unknown", "/srv/bot.py"),
+    ),
+    "Python, the name alone": (
+        PYTHON.replace("KeyError: 'oslo'", "KeyboardInterrupt"),
+        ("KeyboardInterrupt", "/srv/bot.py"),
+    ),
+    "Python, an exception of the plainest kind, behind a message": (
+        "12:00 ERROR Error in handler\n" + PYTHON.replace("KeyError", "Exception"),
+        ("Exception", "/srv/bot.py"),
+    ),
+    "Python, the heading alone behind a time": (
+        f"12:00 ERROR {PYTHON}",
+        ("KeyError", "/srv/bot.py"),
+    ),
+    "JavaScript, an error of the plainest kind": (
+        JAVASCRIPT.replace("TypeError", "node:events:491\n      throw er;\n\nError"),
+        ("Error", "/srv/bot.js"),
+    ),
     "Python, each line behind a time": (
         "\n".join(
             f"2026-01-01 12:00:00 {line}" for line in PYTHON.splitlines() if line[4:5] != " "

@@ -95,7 +95,11 @@ REFUSED = {
     ),
     "groupchat to an address without a room": (
         [says("a", "lab"), bounce("jid-malformed", "lab")],
-        "without a room",
+        "which is no room",
+    ),
+    "groupchat to a service, with the room behind it": (
+        [*IN, says("a", "muc.example.org/lab"), bounce("item-not-found", "muc.example.org/lab")],
+        'to "muc.example.org/lab", which is no room',
     ),
     "chat to a room of which the log has only talk": (
         [said("Ann", "hi"), says("a", type_="chat"), bounce("jid-malformed")],

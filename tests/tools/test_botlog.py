@@ -16,6 +16,7 @@ from bridge.xmpp.checks.evidence import Evidence
 from bridge.xmpp.model.events import MessageReceived, MessageSent
 from tests.capture import logs
 from tests.capture.logs import IN, ROOM, timed
+from tests.capture.test_failures import PYTHON as TRACE
 from tests.tools import played
 from tests.tools.played import fitting
 from tests.tools.standing import standing
@@ -50,8 +51,8 @@ def test_an_error_on_its_stream_is_told_on_the_rooms_clock(tmp_path: Path) -> No
     [
         (IN, "bot", ROOM, "No error was found."),
         (BOUNCED, "Robot", ROOM, 'has no stream of "Robot" in'),
-        (BOUNCED, "Robot", ROOM, 'it names "bot"'),
-        (BOUNCED, "bot", "other@muc.example.org", "has no stream of"),
+        (BOUNCED, "Robot", ROOM, f'; it has "bot" in "{ROOM}".'),
+        (BOUNCED, "bot", "other@muc.example.org", f'; it has "bot" in "{ROOM}".'),
     ],
 )
 def test_what_a_log_does_not_tell_is_unknown(
@@ -59,6 +60,30 @@ def test_what_a_log_does_not_tell_is_unknown(
 ) -> None:
     found = botlog.stream(_log(tmp_path, *lines), known(nickname, room))
     assert found.ok is None
+    assert words in found.detail
+
+
+FAILED = [*IN, *TRACE.split("\n")]
+
+
+@pytest.mark.parametrize(
+    ("lines", "room", "words"),
+    [
+        (IN, ROOM, ""),
+        (FAILED, ROOM, "The program failed after the presence in line"),
+        (FAILED, "other@muc.example.org", f'it has "bot" in "{ROOM}"'),
+    ],
+)
+@pytest.mark.parametrize("is_there", [True, False])
+def test_what_a_log_says_of_who_is_missed_is_in_the_verdict(
+    lines: list[str], room: str, words: str, is_there: bool, tmp_path: Path
+) -> None:
+    evidence = known(room=room)
+    if not is_there:
+        evidence = evidence._replace(occupant=None)
+    found = botlog.stream(_log(tmp_path, *lines), evidence)
+    verdict = find(evidence._replace(stream=found)).verdict
+    assert (found.detail in verdict) is (bool(words) and not is_there)
     assert words in found.detail
 
 
