@@ -135,8 +135,9 @@ class Capture:
             return False
         every = [each for streams in self._open.values() for each in streams]
         if stanza.element.tag == FAILURE:
-            if len(every) == 1:  # with several, it is not known whose program failed
-                every[0].add(every[0].stream.fail(stanza))
+            going = [each for each in every if each.cut is None]
+            if len(going) == 1:  # with several, it is not known whose program failed
+                going[0].add(going[0].stream.fail(stanza))
             return True
         if stanza.element.tag == PAUSE:
             for examined in self._open.get(session, ()):
@@ -209,6 +210,18 @@ class Capture:
                 examined.cut = examined.cut or former.cut(stanza)
             if examined.cut is None or former.client.account == client.account:
                 self._close(session, examined)
+        if not resumed and (broken := self._before(after)) is not None:
+            after.stream.succeed(broken.stream, stanza)
+
+    def _before(self, after: Examined) -> Examined | None:
+        """Return the former stream of the same client, if it broke, or the server ended it."""
+        account = lower_bare(after.stream.client.account)
+        for examined in reversed(self.streams[: self.streams.index(after)]):
+            client = examined.stream.client
+            if client.bound and lower_bare(client.account) == account:
+                is_broken = examined.cut or any(it.name == "ended" for it in examined.findings())
+                return examined if is_broken else None
+        return None
 
     def _resume(self, stream: Stream, resumption_id: str) -> None:
         """Give a stream the state of the latest one whose session it resumes, whatever ended it."""

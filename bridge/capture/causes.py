@@ -195,6 +195,10 @@ never-joined: join; error, XEP-0045, 7.2
     The client spoke to the room {room}, and had never asked to join it.
     -> Send presence with the muc element to ROOM@SERVICE/NICKNAME first, and wait until it comes
     back.
+not-rejoined: join; error, XEP-0045, 7.2
+    The client was in the room {room} when its former stream ended, and did not ask to join it again
+    {within} after it had logged in.
+    -> Let the client join its rooms after each login, and not only after the first.
 too-early: join; error, XEP-0045, 7.2.2
     The client spoke to the room {room} before its own presence had come back, and the room did not
     take it.

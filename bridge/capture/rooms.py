@@ -103,14 +103,24 @@ class Room:
 class Rooms:
     """The rooms of one stream."""
 
-    __slots__ = ("by_jid", "waiting")
+    __slots__ = ("by_jid", "former", "waiting")
 
     def __init__(self) -> None:
         self.by_jid = Newest[str, Room](MAX_ROOMS)
         """Each room that the client asked to be let into, by its bare JID in lower case; for a
         component, with the address that asked."""
+        self.former = frozenset[str]()
+        """The keys of the rooms in which the client was when its former stream broke."""
         self.waiting = AwaitedStanzas()
-        """The requests to be let in that the room has not begun to answer."""
+        """The requests to be let in that the room has not begun to answer, and the former rooms
+        for which the client has not asked yet."""
+
+    def expect(self, former: "Rooms", stanza: Stanza, count: int) -> None:
+        """Expect the client to ask for the rooms in which it was when its former stream broke."""
+        inside = {key: room for key, room in former.by_jid.items() if room.is_inside}
+        self.former = frozenset(inside)
+        for key, room in inside.items():
+            self.waiting.add(("rejoin", "", key), stanza, count, room.jid)
 
     def at(self, jid: str) -> Room | None:
         """Return the room of a JID, if the client asked to be let into it."""
@@ -161,12 +171,19 @@ class Rooms:
     def late(self, client: Entity, stanza: Stanza, count: int) -> Iterator[Finding]:
         """Find rooms that did not answer in time, though the client got something else.
 
-        Presence does not count as such: much of it may come first.
+        Presence does not count as such: much of it may come first. Find also the former rooms for
+        which the client did not ask, unless it is in other rooms now.
         """
         del client
         if stanza.sent or stanza.element.tag in {"presence", HOLE}:
             return
-        for _, awaited in self.waiting.expired(stanza, count):
+        is_elsewhere = bool(self.by_jid) and self.former.isdisjoint(self.by_jid)
+        for kind, awaited in self.waiting.expired(stanza, count):
+            if kind == "rejoin":
+                words = {"room": quoted(awaited.what), "within": awaited.patience(stanza)}
+                if not is_elsewhere:
+                    yield cause("not-rejoined", awaited.stanza.place, about=awaited.what, **words)
+                continue
             jid = names.lower_bare(awaited.stanza.element.get("to", ""))
             words = {"room": quoted(jid), "within": awaited.patience(stanza)}
             yield cause("unanswered-join", awaited.stanza.place, about=jid, **words)
@@ -202,8 +219,14 @@ class Rooms:
             elif element.get("type") == "error" and _is_about_room(element):
                 state = RoomState.ASKED
         if state is not None:
+            yield from self._return(key, jid)
             self.by_jid.add(key, Room(jid, nickname, state, stanza.place))
             yield Disproof(key_of_finding("never-joined", "", jid))
+
+    def _return(self, key: str, jid: str) -> Iterator[Disproof]:
+        """Note that the client asks for a former room, however late."""
+        if self.waiting.answer(("rejoin", "", key))[1]:
+            yield Disproof(key_of_finding("not-rejoined", "", jid))
 
     def _answer(self, stanza: Stanza, key: str) -> Iterator[Disproof]:
         """Note that a room answers, however late."""
@@ -211,7 +234,7 @@ class Rooms:
             jid = names.lower_bare(_from(stanza.element))
             yield Disproof(key_of_finding("unanswered-join", "", jid))
 
-    def _take_own_presence(self, client: Entity, stanza: Stanza) -> Iterator[Finding]:
+    def _take_own_presence(self, client: Entity, stanza: Stanza) -> Iterator[Outcome]:
         element = stanza.element
         jid, _, nickname = element.get("to", "")[:MAX_TEXT].partition("/")
         key = _key(client, stanza)
@@ -234,6 +257,7 @@ class Rooms:
                     asked.tries, asked.why = room.tries + 1, room.why
                     asked.refusals = room.refusals
                 yield from again(asked)
+            yield from self._return(key, asked.jid)
             self.by_jid.add(key, asked)
             if has_muc and not asked.was_inside:
                 self.waiting.add(("join", "", key), stanza, client.count, "")
@@ -376,6 +400,7 @@ def outside(rooms: Rooms, client: Entity, stanza: Stanza) -> Iterator[Finding]:
     if room is None:
         may_be_room = "@" in jid and len(rooms.by_jid) < MAX_ROOMS
         if client.is_complete and client.bound and may_be_room:
+            rooms.waiting.open.pop(("rejoin", "", _key(client, stanza)), None)
             yield cause("never-joined", place, about=jid, room=quoted(jid))
         return
     if not room.nickname:

@@ -88,6 +88,10 @@ class Stream:
             yield from given_up_bind(self.login, self.client, stanza)
             yield from unanswered(self.ending, stanza)
 
+    def succeed(self, former: "Stream", stanza: Stanza) -> None:
+        """Follow a stream of the same client that broke."""
+        self.rooms.expect(former.rooms, stanza, self.client.count)
+
     def cut(self, stanza: Stanza) -> Finding | None:
         """Return the finding that this stream broke, since the client's next one has begun."""
         return cut(self.ending, self.client, self.login, stanza)

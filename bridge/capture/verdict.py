@@ -66,6 +66,10 @@ def explanation(findings: Sequence[Finding]) -> Finding | None:
                 best, most = finding, explained
             later[finding.client, finding.name, finding.about] += 1
             later[finding.client, finding.name, ANYTHING] += 1
+    if best is not None and best.name == "ended" and best.cause != "period":
+        # The client has come back since: what it lacks now counts.
+        out = (it for it in findings if it.cause == "not-rejoined" and it.client == best.client)
+        return next(out, best)
     return best
 
 

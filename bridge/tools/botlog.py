@@ -105,8 +105,8 @@ class _BotLog:
             words = verdict(findings)
             log = f"The log {where} of {evidence.who}: {words}"
             is_told = words != NO_ERROR and _is_missed(evidence)  # such as that its program failed
-            told = [did] if did and not is_told else [did, log] if did else [log]
-            return Finding(None, " ".join(told), remark=bool(did) or is_told)
+            detail = f"{did} {log}".strip() if is_told or not did else did
+            return Finding(None, detail, remark=bool(did) or is_told)
         seconds = self._clock.seconds_of(cause.place.at)
         when = cause.place.at if seconds is None else iso(seconds)
         at = f" at {when}" if when else ""

@@ -89,6 +89,13 @@ def test_a_program_that_failed_just_before_its_stream_broke_is_named(
     assert ("mend that line" in ended.hint) is is_named
 
 
+def test_each_time_that_a_program_fails_under_another_resource_is_named() -> None:
+    again = [[line.replace("example.org/r", f"example.org/{name}") for line in IN] for name in "xy"]
+    lines = (line for stream in (IN, *again) for line in (*stream, *TRACE))
+    ended = [each for each in found(*lines) if each.name == "ended"]
+    assert ["KeyError" in each.message for each in ended] == [True, True]
+
+
 def test_a_small_stanza_is_not_called_too_big() -> None:
     (finding,) = found(*IN, says("x" * 900), stream_error("policy-violation"))
     assert "bytes" not in finding.message
