@@ -17,7 +17,7 @@ from bridge.mcp.server import Implementation, Server
 from bridge.mcp.session import Session
 from bridge.mcp.stdio import Stdio
 from bridge.mcp.toolset import CollaboratorError, Toolset, ToolsetError, merge
-from bridge.recording.recording import Recording, store_path
+from bridge.recording.recording import Recording
 from bridge.settings.table import Configuration, Settings
 from bridge.text import one_line
 from bridge.toolkit.finding import join_toolsets, load_toolset
@@ -98,8 +98,7 @@ async def serve(
     """
     # `_take_part` gives it the settings once slixmpp is loaded: slixmpp prepares JIDs.
     participant = Participant(None, history=configuration.history)
-    path, stanzas = store_path(configuration, os.environ), configuration.store_stanzas
-    recording = None if path is None else Recording(participant, path, stanzas=stanzas)
+    recording = Recording.of(participant, configuration)
     link = RoomLink(participant, recording)
     link.look_into(configuration, os.environ)
     limiter = RateLimiter(configuration.send_rate, configuration.source_of("BRIDGE_SEND_RATE"))

@@ -20,7 +20,7 @@ from bridge.client.errors import (
 from bridge.client.formatting import Answer, client_error
 from bridge.client.frontend import INSERTED, Frontend, Pipe
 from bridge.client.process import ServerProcess
-from bridge.client.rooms import STATUS, RoomFollower, settled_status
+from bridge.client.rooms import STATUS, RoomFollower, settled_status, standing_of
 from bridge.logs import complain, lines_of, open_log
 from bridge.mcp.framing import Framing, SkippedInput
 from bridge.mcp.jsonrpc import Json, Malformed, Message, Notification, Response, RpcError, preview
@@ -167,7 +167,7 @@ class Conversation:
             async with asyncio.timeout(self._answer_seconds):
                 await client.read_catalogue()
                 if STATUS in client.catalogue.tools:
-                    standing = _standing(await settled_status(client, ROOM_SECONDS))
+                    standing = standing_of(await settled_status(client, ROOM_SECONDS))
                     self._note(f"[Client] {standing}")
         except TimeoutError:
             raise ServerError(f"no lists within {SCRIPT_SECONDS:g} s: given up") from None
@@ -278,19 +278,6 @@ class Conversation:
                 self._note(f"[Client] {what}: {preview(error)}")
             case Malformed(error=RpcError(data=reason)) | SkippedInput(reason=reason):
                 self._note(f"[Client] the server wrote to stdout what is no message: {reason}")
-
-
-def _standing(status: Mapping[str, Json]) -> str:
-    """Return in words whether the bridge is in its default room."""
-    match status:
-        case {"phase": "joined"}:
-            return one_line(f"in the room {status.get('room')} as {status.get('nickname')}")
-        case {"lastError": {"message": message}}:
-            return one_line(f"not in the room: {message}")
-        case {"phase": "unconfigured"}:
-            return "not in the room: settings are missing or wrong; type status to see which"
-    phase = one_line(str(status.get("phase", "unknown")))
-    return f"not in the room yet, {phase}; type status to see how far it is"
 
 
 async def fill_in(params: Mapping[str, Json], frontend: Frontend) -> dict[str, Json]:

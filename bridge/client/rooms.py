@@ -13,6 +13,7 @@ from urllib.parse import quote
 from bridge.client.client import Client
 from bridge.client.errors import RequestError, ServerError
 from bridge.mcp.jsonrpc import Json, objects, preview
+from bridge.text import one_line
 from bridge.views.watch import PRESENT
 from bridge.xmpp.model.formatting import format_event
 
@@ -48,6 +49,23 @@ async def settled_status(client: Client, seconds: float) -> dict[str, Any]:
 def rooms_in(status: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the part of each room in the result of xmppStatus, the default room first."""
     return objects(status, "rooms") or [status]
+
+
+def standing_of(status: dict[str, Any]) -> str:
+    """Return in words whether the bridge is in its rooms, and if it is not, why."""
+    rooms = rooms_in(status)
+    out = [room for room in rooms if room.get("phase") != "joined"]
+    first, *others = out or rooms
+    more = f" and {len(others)} more" if others else ""
+    words = f"in the room {first.get('room')}{more}, as {first.get('nickname')}"
+    if out:
+        words = f"not in {first.get('room') or 'any room'}{more}, phase {first.get('phase')}"
+    match first:
+        case {"lastError": {"message": message, "hint": hint}}:
+            words += f": {message} {hint}"
+        case {"phase": "unconfigured"}:
+            words += ": settings are missing or wrong; xmppStatus says which"
+    return one_line(words)
 
 
 def _is_settled(room: Mapping[str, Json]) -> bool:

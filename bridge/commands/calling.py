@@ -21,7 +21,7 @@ from bridge.mcp.asking import Question
 from bridge.mcp.context import Context
 from bridge.mcp.errors import ArgumentError, ToolError
 from bridge.mcp.jsonrpc import Object
-from bridge.recording.recording import Recording, store_path
+from bridge.recording.recording import Recording
 from bridge.settings.table import Configuration, Settings
 from bridge.text import one_line
 from bridge.tools.link import RoomLink
@@ -139,8 +139,7 @@ def _alone(settings: Settings, parsed: argparse.Namespace) -> Settings:
 async def _in_room(configuration: Configuration, settings: Settings) -> AsyncIterator[RoomLink]:
     """Join the room in the background, and leave it at the end; record what happens there."""
     participant = Participant(settings, history=configuration.history)
-    path, stanzas = store_path(configuration, os.environ), configuration.store_stanzas
-    recording = None if path is None else Recording(participant, path, stanzas=stanzas)
+    recording = Recording.of(participant, configuration)
     try:
         async with taking_part(participant):
             yield RoomLink(participant, recording)

@@ -91,6 +91,13 @@ class Recording:
         if stanzas:
             participant.trace.listen(self._on_stanza)
 
+    @classmethod
+    def of(cls, participant: Participant, configuration: Configuration) -> "Recording | None":
+        """Record into the store of the settings; None if there is none."""
+        place = store_path(configuration, os.environ)
+        stanzas = configuration.store_stanzas
+        return None if place is None else cls(participant, place, stanzas=stanzas)
+
     @property
     def warnings(self) -> list[str]:
         """What is wrong with the store, in sentences."""

@@ -11,12 +11,12 @@ from asyncio.subprocess import PIPE
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from bridge.client.client import Client
 from bridge.client.errors import RequestError, ServerError
 from bridge.client.process import ServerProcess
-from bridge.client.rooms import rooms_in, settled_status
+from bridge.client.rooms import settled_status, standing_of
 from bridge.logs import complain, write_out
 from bridge.registration.clients import SEND_TOOL, client
 from bridge.registration.entry import Entry, EntryLocation, is_ours, new_entry, user_arguments
@@ -238,26 +238,8 @@ async def try_out(command: Sequence[str], env: Mapping[str, str]) -> Trial:
     names = [one_line(str(tool.get("name"))) for tool in tools]
     listing = f"It lists {len(names)} tools: {', '.join(names)}."
     warnings = status.get("warnings")
-    return Trial(
-        _standing(status), listing, [*map(str, warnings)] if isinstance(warnings, list) else []
-    )
-
-
-def _standing(status: Mapping[str, Any]) -> str:
-    """Return a sentence on whether the bridge got into its rooms within `JOIN_SECONDS`."""
-    rooms = rooms_in({**status})
-    out = [room for room in rooms if room.get("phase") != "joined"]
-    if not out:
-        others = f" and {len(rooms) - 1} more" if len(rooms) > 1 else ""
-        sentence = f"It got into {rooms[0]['room']}{others}, as {rooms[0]['nickname']}."
-    else:
-        others = f" and {len(out) - 1} more of {len(rooms)}" if len(out) > 1 else ""
-        where = out[0].get("room") or "any room"
-        sentence = f"It did not get into {where}{others}, phase {out[0].get('phase')}. "
-        match out[0]:
-            case {"lastError": {"message": message, "hint": hint}}:
-                sentence += f"{message} {hint}"
-    return one_line(sentence.rstrip())
+    warned = [*map(str, warnings)] if isinstance(warnings, list) else []
+    return Trial(f"It is {standing_of(status)}", listing, warned)
 
 
 def _approval(tool: str, file: ConfigFile, *, given: bool) -> Edit:

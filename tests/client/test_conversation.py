@@ -57,7 +57,7 @@ def test_without_settings_it_greets_all_the_same_and_a_call_that_fails_is_an_err
     assert all(json.loads(line)["error"] for line in shown[::2])
     assert shown[1::2] == ["Echo: hello"] * len(wrong)
     assert ran.returncode == 1
-    assert "not in the room: settings are missing or wrong; type status to see which" in ran.stderr
+    assert "not in any room, phase unconfigured: settings are missing or wrong;" in ran.stderr
     assert GREETING in ran.stderr
 
 
@@ -120,7 +120,7 @@ def test_it_speaks_every_revision_in_both_framings(
     options = ("--framing", framing, "--revision", revision.date, "--env-file", nothing)
     ran = run(tmp_path, "hello\n", *options, more={"LOG_LEVEL": "DEBUG"})
     assert ran.stdout == "Echo: hello\n"
-    assert "not in the room: settings are missing" in ran.stderr
+    assert "phase unconfigured: settings are missing or wrong;" in ran.stderr
     assert f"[Server] <- {revision.date} tools/call id" in ran.stderr
     assert "[Client] -> tools/call id" in ran.stderr
 

@@ -21,7 +21,7 @@ async def test_the_environment_of_the_entry_is_all_that_counts(
     write_settings(path, settings)
     standing, tools, _ = await try_out([COMMAND, "--env-file", str(path)], {})
     assert "xmppSend" in tools
-    assert f"got into {settings['MUC_ROOM']}, as McpDebug" in standing
+    assert standing == f"It is in the room {settings['MUC_ROOM']}, as McpDebug"
     rooms = f"MUC_ROOM={settings['MUC_ROOM']},a@nowhere.invalid,b@nowhere.invalid\n"
     path.write_text(f"{path.read_text()}BRIDGE_READ_ONLY=1\n{rooms}")
     standing, tools, _ = await try_out([COMMAND, "--env-file", str(path)], {})
