@@ -15,6 +15,7 @@ from bridge.client.frontend import Frontend
 from bridge.client.rooms import STATUS
 from bridge.mcp.jsonrpc import Json
 from bridge.text import one_line
+from bridge.views.results import as_json
 
 
 class ToolCommand(NamedTuple):
@@ -214,7 +215,7 @@ class CommandRunner:
             tool = catalogue.definitions.get(name)
             if tool is None:
                 return client_error(f"{one_line(name)} is not among the tools of this server.")
-            return Answer(tool, tool, own=True, whole=True)
+            return Answer(tool, tool, as_json(tool, indent=2), own=True)
         if kind == "resources":
             read = await client.request("resources/read", {"uri": name})
             return formatting.resource_contents(read)

@@ -5,9 +5,9 @@ Texts of strangers and of other servers are escaped before they reach a terminal
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from bridge.client.errors import RequestError
 from bridge.mcp.jsonrpc import Json, objects, parse
@@ -31,16 +31,12 @@ class Answer:
     value: Json = None
     """The object that the server sent; None if `text` has the answer."""
     text: str = ""
-    """The answer in words, already escaped."""
+    """The answer in words, already escaped; what a person sees of `value`, if not its lines."""
     failed: bool = False
     own: bool = False
     """Whether the answer is the client's own. Then its text may have several lines."""
     seconds: float | None = None
     """How long the server took, once that is known."""
-    data: Mapping[object, Json] = field(default_factory=dict)
-    """The part of `value` that a person sees; if empty, the person sees all of it."""
-    whole: bool = False
-    """Whether the person asked for the object as JSON."""
     note: str = ""
     """A remark on the answer for a person, shown next to it; empty if there is none."""
 
@@ -97,7 +93,7 @@ def resource_contents(result: Json) -> Answer:
     """Return the contents of a resource; one that is an object is shown like a tool's result."""
     parts = objects(result, "contents")
     if len(parts) == 1 and isinstance(value := _parsed(str(parts[0].get("text"))), dict):
-        return Answer(result, result, data=value)
+        return Answer(result, value)
     return Answer(result, result, "\n".join(map(_content_block, parts)))
 
 
@@ -120,10 +116,7 @@ def for_person(answer: Answer, display: Display = PLAIN) -> str:
     lines = answer.text.split("\n")
     text = "\n".join(piece for line in lines for piece in display.paragraph(line, _column(line)))
     if not text and answer.value is not None:
-        lines = [as_json(answer.value, indent=2)]
-        if not answer.whole:
-            lines = lines_of(answer.data or answer.value, display)
-        text = "\n".join(lines)
+        text = "\n".join(lines_of(answer.value, display))
     if answer.seconds is None:
         return text
     note = f"; {answer.note}" if answer.note else ""

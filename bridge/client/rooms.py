@@ -59,6 +59,7 @@ def standing_of(status: dict[str, Any]) -> str:
     more = f" and {len(others)} more" if others else ""
     words = f"in the room {first.get('room')}{more}, as {first.get('nickname')}"
     if out:
+        more += f" of {len(rooms)}" if others else ""
         words = f"not in {first.get('room') or 'any room'}{more}, phase {first.get('phase')}"
     match first:
         case {"lastError": {"message": message, "hint": hint}}:

@@ -26,7 +26,7 @@ async def test_the_environment_of_the_entry_is_all_that_counts(
     path.write_text(f"{path.read_text()}BRIDGE_READ_ONLY=1\n{rooms}")
     standing, tools, _ = await try_out([COMMAND, "--env-file", str(path)], {})
     assert "xmppSend" not in tools
-    assert "not get into a@nowhere.invalid and 1 more of 3, phase failed" in standing
+    assert "It is not in a@nowhere.invalid and 1 more of 3, phase failed" in standing
     assert "MUC_ROOM" in standing
 
 
