@@ -87,6 +87,8 @@ class Recording:
         """The rooms that we are in."""
         self._since: dict[str, float] = {}
         """Since when, by the steady clock, we have seen everything in each room."""
+        self._asked: dict[str, float] = {}
+        """When, by the same clock, we last asked each room to let us in."""
         participant.listen(self._on_record)
         if stanzas:
             participant.trace.listen(self._on_stanza)
@@ -133,8 +135,10 @@ class Recording:
             case events.ConnectionChanged(phase=Phase.JOINED) if record.room:
                 if record.room not in self._inside:
                     self._enter(record)
-            case events.ConnectionChanged():
+            case events.ConnectionChanged(phase=phase):
                 self._leave(record.room)
+                if phase is Phase.JOINING:
+                    self._asked[record.room] = steady()
         self.recorder.add(self._happened(record))
         if isinstance(event, events.OccupantLeft) and event.self_:
             self._leave(record.room)
@@ -161,7 +165,8 @@ class Recording:
         self._inside.add(record.room)
         # If the session was resumed (XEP-0198), the server has kept all stanzas for us.
         since = self._since.setdefault(record.room, steady())
-        self.recorder.add(Entered(record.room, record.at, since))
+        asked = self._asked.get(record.room, since)
+        self.recorder.add(Entered(record.room, record.at, since, min(asked, since)))
 
     def _leave(self, room: str) -> None:
         """Note that we have left the room; if `room` is empty, that we have left all."""

@@ -9,9 +9,6 @@ SAME_SECONDS = 30.0
 """Two bridges observed the same event if all fields except VARYING ones are equal, and the times
 differ by at most this number of seconds."""
 
-SKEW_SECONDS = 1.0
-"""Two bridges in a room receive an event at most so many seconds apart."""
-
 # fmt: off
 VARYING = frozenset({
     "author", "changed", "codes", "delayedFrom", "formerAffiliation", "formerPayload", "formerRole",
@@ -89,7 +86,7 @@ def same(wanted: Wanted, rows: Sequence[Alike], taken: Collection[int]) -> Alike
     named = [row for row in rows if stanza is not None and row.stanza == stanza]
     if first := [row for row in rows if row.copied] or named:
         return min(first)
-    start = max(wanted.since - SKEW_SECONDS, wanted.seen - SAME_SECONDS)
+    start = max(wanted.since, wanted.seen - SAME_SECONDS)
     near = [
         (abs(row.seen - wanted.seen), row)
         for row in rows

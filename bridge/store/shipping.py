@@ -17,7 +17,7 @@ from bridge.store.errors import (
 )
 from bridge.store.opening import Team, open_file
 from bridge.store.outbox import Outbox, Shipment
-from bridge.store.pairing import SKEW_SECONDS, Wanted, key_of, paired
+from bridge.store.pairing import Wanted, key_of, paired
 from bridge.store.postgresql import PostgresqlDatabase
 from bridge.store.recorder import clocks
 from bridge.store.retention import EXPIRE_SECONDS, Retention
@@ -43,6 +43,9 @@ CLOSE_SECONDS = 0.7
 SHIFT_SECONDS = 1.0
 """Clocks that differ by no more count as equal: over the network, we cannot compare them more
 exactly."""
+
+SKEW_SECONDS = 1.0
+"""Another machine saw an event of our stay at most so many seconds before the stay began."""
 
 SILENT_SECONDS = 3_600.0
 """A machine that was not heard of for so long is not named in warnings any more."""
@@ -140,7 +143,7 @@ def _wanted(shipped: Shipped, stays: Sequence[Tenure]) -> Wanted:
     seen = happened.at if happened.seen is None else happened.seen
     if "delayedFrom" not in happened.event:  # others saw live what a room repeats as history
         ours = (it.since for it in stays if it.run == shipped.observer.run)
-        since = max((it for it in ours if it <= seen + SKEW_SECONDS), default=-inf)
+        since = max((it for it in ours if it <= seen + SKEW_SECONDS), default=-inf) - SKEW_SECONDS
     return Wanted(happened.key or key_of(happened.event), seen, since, row=shipped.number)
 
 

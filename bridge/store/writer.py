@@ -37,6 +37,9 @@ class Entered(NamedTuple):
     """Seconds since the epoch."""
     now: float
     """We have received all events of the room since this time, by `bridge.store.clock.steady`."""
+    asked: float
+    """When we asked the room to let us in, by the same clock. The room sent later what is no
+    history."""
 
 
 class Left(NamedTuple):
@@ -161,9 +164,10 @@ class Writer:
 
     def _begin_anew(self) -> None:
         """Note that another file has taken the place of the one that we wrote into."""
-        for name, room in self._rooms.items():
+        now = self._moment
+        for room in self._rooms.values():
             if room.tenure is not None:
-                room.since = Entered(name, self._moment.at, self._moment.now)
+                room.since = room.since and room.since._replace(at=now.at, now=now.now)
                 room.tenure, room.taken, room.began = None, {}, 0
 
     def _take(self, item: Item) -> None:
@@ -243,7 +247,7 @@ class Writer:
             event = {"kind": "gap", "tenure": room.tenure, "run": me.run}
             anchor = Happened(room.since.at, name, event, shared=True, seen=since)
             self._rows.append((room.began, anchor))
-        lacking = self._lacking(me, name, room, others, since)
+        lacking = self._lacking(me, name, room, others, self._by_file(room.since.asked))
         self._rows += [(event.number, event.happened) for event in lacking]
         room.pending = []
         if left is not None or not self._moment.more:  # else more from before `until` is to come
@@ -255,10 +259,10 @@ class Writer:
         self._write_earlier(me, name, room)
 
     def _lacking(
-        self, me: Observer, name: str, room: _Room, others: list[Tenure], since: float
+        self, me: Observer, name: str, room: _Room, others: list[Tenure], asked: float
     ) -> list[Observed]:
         """Return the pending events that the store does not have from other bridges."""
-        wanted = [_wanted(event, since) for event in room.pending]
+        wanted = [_wanted(event, asked) for event in room.pending]
         first = min((each.seen for each in wanted), default=inf) - SAME_SECONDS
         if all(tenure.until < first for tenure in others):
             return room.pending

@@ -182,6 +182,7 @@ def test_whoever_comes_second_leaves_out_what_the_room_tells_of_before(stage: St
     assert sorted(shared, key=str) == [
         ("join", None),
         ("join", None),
+        ("join", None),  # of the second, which asked after the first had joined
         ("message", "before us"),
         ("message", "hello"),
         ("subject", None),

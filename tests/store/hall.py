@@ -43,7 +43,7 @@ def recorder_in_room(
 ) -> Recorder:
     recorder = Recorder(opened, partial(put_aside, spool), retention, committed)
     recorder.add(Observer("bot@localhost", "McpDebug", run))
-    recorder.add(Entered(ROOM, time.time(), steady()))
+    recorder.add(Entered(ROOM, time.time(), steady(), steady()))
     return recorder
 
 
@@ -133,7 +133,7 @@ class Hall:
         self.now += MOMENT
         if not bridge.inside:
             bridge.inside = True
-            bridge.waiting.append(Entered(ROOM, self.at, self.now))
+            bridge.waiting.append(Entered(ROOM, self.at, self.now, self.now))
 
     def leave(self, bridge: Bridge) -> None:
         self.now += MOMENT

@@ -351,7 +351,7 @@ class World:
     def enter(self, bridge: Bridge) -> None:
         if not bridge.inside:
             bridge.inside = True
-            bridge.waiting.append(Entered(ROOM, self.at(bridge.file), self.now))
+            bridge.waiting.append(Entered(ROOM, self.at(bridge.file), self.now, self.now))
 
     def leave(self, bridge: Bridge) -> None:
         if bridge.inside:

@@ -263,7 +263,7 @@ async def test_whatever_byte_is_damaged_the_rest_is_used_or_the_store_is_known_t
             outcomes["read"] += 1
         with suppress(BrokenStoreError), closing(SqliteDatabase(damaged)) as database:
             writer, me = Writer(), Observer(ACCOUNT, "McpDebug", "own")
-            writer.write(database, [me, Entered(ROOM, 3.0, 1_000.0)], Moment(4.0, 1_001.0))
+            writer.write(database, [me, Entered(ROOM, 3.0, 1_000.0, 1_000.0)], Moment(4.0, 1_001.0))
             for number in (1, 2):
                 event = {"kind": "message", "sender": "Wilma", "body": str(number)}
                 happened = Happened(5.0, ROOM, event, shared=True)

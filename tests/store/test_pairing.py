@@ -22,8 +22,8 @@ PLAIN = WANTED._replace(key=Key(1, None))
         (PLAIN, [Alike(3, 101.0, None), Alike(4, 100.5, None)], (), 4),
         (PLAIN, [Alike(3, 130.0, None)], (), 3),
         (PLAIN, [Alike(3, 131.0, None)], (), None),
-        (PLAIN._replace(since=90.0), [Alike(3, 89.0, None)], (), 3),
-        (PLAIN._replace(since=90.0), [Alike(3, 88.9, None)], (), None),
+        (PLAIN._replace(since=90.0), [Alike(3, 90.0, None)], (), 3),
+        (PLAIN._replace(since=90.0), [Alike(3, 89.9, None)], (), None),
         (PLAIN, [Alike(3, 100.0, None), Alike(9, 500.0, 7, copied=True)], (), 9),
     ],
 )

@@ -47,7 +47,7 @@ class Machine:
         self.outbox.file.ahead += wrong
         self._wrong, self._writer = wrong, Writer()
         self._database = PostgresqlDatabase(team.url)
-        entered = Entered(ROOM, time.time() + wrong, steady())
+        entered = Entered(ROOM, time.time() + wrong, steady(), steady())
         self.write(replace(ME, run=run), entered)
 
     def __enter__(self) -> Self:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from bridge.store import database
 from bridge.store import writer as module
 from bridge.store.database import Happened, Observer, TracedXml, weight
-from bridge.store.writer import OUTSIDE, Item, Left, Moment
+from bridge.store.writer import OUTSIDE, Entered, Item, Left, Moment
 from bridge.text import iso
 from tests.conftest import a_place
 from tests.store.hall import EPOCH, ROOM, SETTLED, STEPS, Bridge, Hall, play
@@ -53,17 +53,37 @@ def test_when_nobody_was_there_is_said_once(hall: Hall) -> None:
     assert hall.gaps() == [(iso(ended), iso(entered))]
 
 
-def test_what_was_said_before_we_came_stands_for_nothing_that_is_said_later(hall: Hall) -> None:
+@pytest.mark.parametrize("before", [5.0, 0.5])
+def test_what_was_said_before_we_came_stands_for_nothing_that_is_said_later(
+    before: float, hall: Hall
+) -> None:
     first = hall.start()
     hall.enter(first)
     marks = [hall.say("again")]
-    hall.pass_time(5)
+    hall.pass_time(before)
     second = hall.start()
     hall.enter(second)
     hall.pass_time(1)
     marks.append(hall.say("again"))
     hall.kill(first)
     hall.pass_time(10)
+    assert _marks(hall) == marks
+
+
+def test_what_others_saw_while_the_room_let_us_in_is_the_same_however_late_we_hear_of_it(
+    hall: Hall,
+) -> None:
+    first, second = hall.start(), hall.start()
+    hall.enter(first)
+    hall.pass_time(1)
+    second.stalled = second.inside = True  # the room let it in, and it has heard nothing yet
+    asked, marks = hall.now, [hall.say(), hall.say("again"), hall.say("again")]
+    hall.pass_time(9)
+    heard = [event for event in second.waiting if isinstance(event, Happened)]
+    late = [event._replace(at=hall.at, steady=hall.now) for event in heard]
+    second.waiting[1:] = [Entered(ROOM, hall.at, hall.now, asked), *late]
+    second.stalled = False
+    hall.pass_time(1)
     assert _marks(hall) == marks
 
 

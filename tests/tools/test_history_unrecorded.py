@@ -41,7 +41,7 @@ class Night:
         self._database = SqliteDatabase(path)
         self._writer = Writer()
         observer = Observer("recorder@example", "McpDebug-record", "night")
-        self.writes(observer, Entered(ROOM, time.time(), steady()))
+        self.writes(observer, Entered(ROOM, time.time(), steady(), steady()))
 
     def writes(self, *items: Item) -> None:
         self._writer.write(self._database, items, Moment(time.time(), steady()))
