@@ -57,16 +57,6 @@ class Send(NamedTuple):
     message: Request | Notification | Response | list[Response]
     framing: Framing
     """The framing of the message that asked for this one."""
-    cause: BaseException | None = None
-    """The exception that a resource raised, or the reason why a call was refused, for the log
-    alone."""
-
-
-class Failed(NamedTuple):
-    """Log why a call was refused; its response goes out in a batch, or not at all."""
-
-    cause: BaseException
-    asked: Request | Notification
 
 
 @dataclass(eq=False)
@@ -101,7 +91,7 @@ class Cancel(NamedTuple):
     call: Call
 
 
-Action: TypeAlias = Send | Call | Cancel | Failed | Response
+Action: TypeAlias = Send | Call | Cancel | Response
 """What to do next. A `Response` is the client's answer to a request that a call may have sent."""
 
 
@@ -111,6 +101,8 @@ class Server:
     def __init__(
         self, implementation: Implementation, catalogue: Catalogue, states: RequestStates
     ) -> None:
+        self.on_failure: Callable[[Request | Notification, BaseException], None] = lambda *_: None
+        """Takes a message whose call was refused, or whose resource failed, and why: for a log."""
         self._states = states
         self._implementation = implementation
         self._catalogue = catalogue
@@ -267,10 +259,8 @@ class Server:
                 message = jsonrpc.Malformed(RpcError(jsonrpc.INVALID_REQUEST, reason), message.id)
             for action in self._receive(message):
                 match action:
-                    case Send(message=Response() as response, cause=cause):
+                    case Send(message=Response() as response):
                         batch.responses.append(response)
-                        if cause is not None and isinstance(message, Request):
-                            yield Failed(cause, message)
                         continue
                     case Call(id=id_) if id_ is not None:
                         action.batch = batch
@@ -286,6 +276,8 @@ class Server:
                 try:
                     return [self._request(message, _by_name(params))]
                 except RpcError as error:
+                    if error.code == jsonrpc.INTERNAL_ERROR and error.__cause__ is not None:
+                        self.on_failure(message, error.__cause__)
                     return [self._refusal(id_, error)]
             case jsonrpc.Malformed(error=error, id=id_):
                 return [self._refusal(id_, error)]
@@ -299,9 +291,7 @@ class Server:
                     action = self._call(
                         message, self._catalogue.tools[method], _by_name(params), None
                     )
-                    if isinstance(action, Call):
-                        return [action]
-                    return [] if action.cause is None else [Failed(action.cause, message)]
+                    return [action] if isinstance(action, Call) else []
                 return []
 
     def _request(self, request: Request, params: Object) -> Action:
@@ -402,7 +392,8 @@ class Server:
             values = of.bound(arguments)
         except MismatchError as error:
             refused = _argument_error(of, error)
-            return Send(self._failure(id_, of, meta, refused), self._framing, refused)
+            self.on_failure(asked, refused)
+            return Send(self._failure(id_, of, meta, refused), self._framing)
         call = Call(id_, asked, of, values, meta, self._framing)
         if meta is not None and not meta.revision.handshake:
             call.bound = [type(of).__name__, of.name, arguments]
@@ -452,8 +443,7 @@ class Server:
         return {"resultType": "complete", **result, "_meta": meta, **(caching or {})}
 
     def _refusal(self, id_: Id | None, error: RpcError) -> Send:
-        cause = error.__cause__ if error.code == jsonrpc.INTERNAL_ERROR else None
-        return Send(Response(id_, error=error.wire()), self._framing, cause)
+        return Send(Response(id_, error=error.wire()), self._framing)
 
 
 def _by_name(params: object) -> Object:

@@ -23,7 +23,7 @@ from bridge.mcp.errors import ToolError
 from bridge.mcp.framing import Frame, Framer, SkippedInput, encode
 from bridge.mcp.jsonrpc import Json, Message, Notification, Object, Request, Response, preview
 from bridge.mcp.messages import MessageReader
-from bridge.mcp.server import Action, Call, Cancel, Failed, Send, Server
+from bridge.mcp.server import Action, Call, Cancel, Send, Server
 from bridge.mcp.toolset import Tool
 from bridge.text import one_line
 
@@ -126,6 +126,7 @@ class Session:
         the output.
         """
         self._server = server
+        server.on_failure = lambda asked, why: _log_failure(self._label(asked), why)
         self._write = write
         self._ready = ready
         self._loading = loading
@@ -237,8 +238,6 @@ class Session:
                 self._start(action, received)
             case Send():
                 self._send(action, received)
-            case Failed(cause=cause, asked=asked):
-                _log_failure(self._label(asked), cause)
             case Response(id=id_):
                 if answer := self._asked.pop(id_, None):
                     _settle(answer, action)
@@ -375,9 +374,6 @@ class Session:
         if action is None:
             return
         message = action.message
-        label = partial(self._label, received.asked if received else message)
-        if action.cause is not None:
-            _log_failure(label(), action.cause)
         if isinstance(message, list):
             message = [reply for reply in message if reply.id is not None or self._may_send_error()]
             if not message:
@@ -388,7 +384,8 @@ class Session:
         self._outgoing.append(encode(Frame(body, action.framing)))
         if log.isEnabledFor(logging.DEBUG):
             took = f", {(self._clock() - received.at) * 1000:.1f} ms" if received else ""
-            log.debug("-> %s, %d bytes%s: %s", label(), len(body), took, _content(message))
+            label = self._label(received.asked if received else message)
+            log.debug("-> %s, %d bytes%s: %s", label, len(body), took, _content(message))
 
     def _send_now(self, action: Send | None, received: Received | None = None) -> None:
         self._send(action, received)
