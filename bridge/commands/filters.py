@@ -2,12 +2,35 @@
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from bridge.commands.exit import UsageError
 from bridge.text import quoted, rooms_named
-from bridge.views.selection import IN_ROOMS, Selection
+from bridge.xmpp.model.events import KINDS
 from bridge.xmpp.model.filter import EventFilter, Pattern, PatternError
+from bridge.xmpp.model.journal import Record
+
+IN_ROOMS = frozenset(KINDS) - {"connection"}
+"""The kinds of events that happen in a room, and not to our connection."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Picks events of some rooms: an event that any of its filters matches.
+
+    By default it picks every event of every room, except messages without text, such as a chat
+    state.
+    """
+
+    rooms: frozenset[str] = frozenset()
+    """Bare JIDs as configured. If this is empty, events of all rooms and of the connection
+    match."""
+    filters: tuple[EventFilter, ...] = (EventFilter(IN_ROOMS, silent=False),)
+
+    def picks(self, record: Record) -> bool:
+        """Whether the selection picks `record`."""
+        in_room = not self.rooms or record.room in self.rooms
+        return in_room and any(each.matches(record.event) for each in self.filters)
 
 
 def selection_of(parsed: argparse.Namespace, rooms: Sequence[str]) -> Selection | None:

@@ -14,7 +14,7 @@ from time import time
 
 from bridge.commands.configuration import ReadSettings, require_trust, run_with_settings, usable
 from bridge.commands.exit import FAILURE, SUCCESS, UsageError
-from bridge.commands.filters import selection_of
+from bridge.commands.filters import Selection, selection_of
 from bridge.commands.report import report_path, write_report
 from bridge.logs import can_print, complain, write_out
 from bridge.page.chronicle import Chronicle
@@ -33,7 +33,6 @@ from bridge.text import iso
 from bridge.views.log import FOLLOW_MS, NEWEST, TEAM_FOLLOW_MS, Log
 from bridge.views.moments import moment
 from bridge.views.output import complain_of, display_of
-from bridge.views.selection import Selection
 from bridge.views.watch import RoomView
 from bridge.xmpp.model.events import KINDS
 from bridge.xmpp.model.filter import EventFilter

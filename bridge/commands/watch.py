@@ -4,9 +4,8 @@ import argparse
 
 from bridge.commands.configuration import ReadSettings, run_with_settings, usable
 from bridge.commands.exit import FAILURE, SUCCESS, UsageError
-from bridge.commands.filters import selection_of
+from bridge.commands.filters import Selection, selection_of
 from bridge.logs import can_print, open_log
-from bridge.views.selection import Selection
 from bridge.views.watch import watch
 from bridge.xmpp.link.from_slixmpp import load
 
@@ -27,5 +26,5 @@ async def _watch(parsed: argparse.Namespace, read: ReadSettings) -> int:
     if selection is not None and parsed.stanzas:
         raise UsageError("--stanzas cannot be combined with filters, --first or --timeout")
     open_log("[Client]", configuration.log_level)
-    well = await watch(settings, parsed, selection)
+    well = await watch(settings, parsed, selection.picks if selection else None)
     return SUCCESS if well else FAILURE

@@ -8,8 +8,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping, Sequence
 from xml.etree.ElementTree import Element
 
-from bridge.sandbox.errors import SandboxError
-from bridge.sandbox.stanza import tag
+from bridge.sandbox.stanza import SandboxError, tag
 from bridge.wire.names import SASL, local
 from bridge.wire.scram import HASHES, proofs
 

@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from xml.etree.ElementTree import Element
 
-from bridge.sandbox.errors import SandboxError
 from bridge.wire.names import DISCO_INFO, DISCO_ITEMS, JOIN, MUC, PINGED, STANZA_ERRORS, local
 from bridge.wire.xmlwriter import escaped
 
@@ -19,6 +18,10 @@ AUTH_ERRORS = ("forbidden", "not-authorized", "registration-required")
 
 Deliveries = list[tuple[str, str]]
 """Stanzas to send, in this order: the full JID of each recipient, and the XML for it."""
+
+
+class SandboxError(Exception):
+    """A client of the sandbox broke a protocol, or left; the subclass says which."""
 
 
 class RefusedError(SandboxError):

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import NamedTuple, TypeAlias
 from xml.etree.ElementTree import Element
 
-from bridge.sandbox.errors import SandboxError
 from bridge.sandbox.scram import LOGIN, MECHANISMS, SaslLogin
-from bridge.sandbox.stanza import DOMAIN, PART_LIMIT, tag
+from bridge.sandbox.stanza import DOMAIN, PART_LIMIT, SandboxError, tag
 from bridge.wire.names import BIND, CLIENT, HEADER, IQ, STREAM_ERRORS, STREAMS, TLS
 from bridge.wire.xmlstream import DamagedElement, XmlStream, XmlStreamError
 from bridge.wire.xmlwriter import escaped

@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import json
 import sys
+from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -16,7 +17,6 @@ from bridge.text import iso, one_line, seconds_of, visible
 from bridge.views.output import Output, complain_of, display_of
 from bridge.views.results import ARROWS
 from bridge.views.screen import Display, cut, padded, width
-from bridge.views.selection import Selection
 from bridge.views.termination import run_until_signal
 from bridge.xmpp.link.stanzas import xml_of
 from bridge.xmpp.link.trace import TracedStanza
@@ -238,13 +238,13 @@ def _views(*, several: bool) -> tuple[RoomView, RoomView]:
 
 
 async def watch(
-    settings: Settings, parsed: argparse.Namespace, selection: Selection | None
+    settings: Settings, parsed: argparse.Namespace, picks: Callable[[Record], bool] | None
 ) -> bool:
     """Write what happens in the room to stdout, and our connection's events to stderr.
 
-    A `selection` picks the news that is written. Ctrl-C, a closed stdout, `--timeout` and the event
-    of `--first` end it. Return False if stdout cannot be written, if a room refuses us for good, or
-    if nothing was shown under `--timeout` or `--first`.
+    `picks` says which news is written; if it is None, everything is. Ctrl-C, a closed stdout,
+    `--timeout` and the event of `--first` end it. Return False if stdout cannot be written, if a
+    room refuses us for good, or if nothing was shown under `--timeout` or `--first`.
     """
     as_json, first, seconds = parsed.json, parsed.first, parsed.timeout
     # We join under another nickname, since a bridge may be in the room already.
@@ -252,17 +252,17 @@ async def watch(
     journal, news = participant.journal, News()
     ended, hopeless, has_shown = asyncio.Event(), False, False
     output = Output(sys.stdout, sys.stderr, ended.set)
-    marks_present = selection is None and not (as_json or parsed.stanzas)
+    marks_present = picks is None and not (as_json or parsed.stanzas)
     view, notices = _views(several=len(settings.rooms) > 1)
 
     def on_record(record: Record) -> None:
         nonlocal hopeless, has_shown
         about_us = isinstance(record.event, ABOUT_US)
         is_news = news.has(record)  # called for all, to learn when we enter
-        if selection is None:
+        if picks is None:
             wanted = not parsed.stanzas and (as_json or not about_us)
         else:
-            wanted = is_news and selection.picks(record) and not (first and has_shown)
+            wanted = is_news and picks(record) and not (first and has_shown)
         mark = news.present(record, is_news=is_news) if marks_present else ""
         if mark == "before":
             output.write(view.present(record))

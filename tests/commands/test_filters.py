@@ -4,8 +4,7 @@ import pytest
 
 from bridge.cli import parser
 from bridge.commands.exit import UsageError
-from bridge.commands.filters import selection_of
-from bridge.views.selection import Selection
+from bridge.commands.filters import Selection, selection_of
 from bridge.xmpp.model import events
 from bridge.xmpp.model.events import Event, MessageReceived, Phase
 from bridge.xmpp.model.journal import Record
