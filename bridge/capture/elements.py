@@ -309,8 +309,9 @@ def _in_body(body: Element) -> Iterator[Element]:
         yield from unwrapped(child)
     condition = body.get("condition", "")
     if condition or body.get("type") == "terminate":
-        if condition in CONDITIONS and body.get("rid") is None:
+        if condition and body.get("rid") is None:
             error = Element(STREAM_ERROR)
-            SubElement(error, f"{{{STREAM_ERRORS}}}{condition}")
+            name, text = (condition, None) if condition in CONDITIONS else ("text", condition)
+            SubElement(error, f"{{{STREAM_ERRORS}}}{name}").text = text
             yield error
         yield Element(FOOTER)

@@ -97,6 +97,8 @@ def unquoted(head: str, xml: str) -> tuple[str, str | None]:
 
 def _escaped_quote(xml: str) -> re.Match[str] | None:
     """Return the first quote, with its backslashes, if it is an attribute's and escaped."""
+    if "\\" not in xml:
+        return None
     unquoted = _UNQUOTED.match(xml)
     end = unquoted.end() if unquoted else 0
     is_in_tag = xml.rfind("<", 0, end) > xml.rfind(">", 0, end)

@@ -27,7 +27,7 @@ from bridge.capture.formats import DISCONNECTING, ROWS, TYPED
 from bridge.capture.stanza import HOLE, LogPlace
 from bridge.capture.times import time_in
 from bridge.newest import Newest
-from bridge.wire.names import ACK, ACK_REQUEST
+from bridge.wire.names import ACK, ACK_REQUEST, SM
 
 MAX_RESTS = 256
 """The data of at most so many streams may end within a stanza; with more, the oldest is lost."""
@@ -105,8 +105,8 @@ _WRAPPER = re.compile(r"<([\w.:-]+)(?:\s[^<>]*)?>(<!\[CDATA\[)?[^<>]*$")
 """An element of the logger's own around what it logs."""
 _EATEN = re.compile(r"(?<![<:/\w])stream:error([^<>]*)</stream:error>")
 """A stream error whose first tag a web page took for its own."""
-_BRACKET = re.compile(r"<|&lt;|\\u003[cC]|«")
-"""Where an element may begin, however it is written."""
+_BRACKET = re.compile(r"""<(?![\d<"])|&lt;|\\u003[cC]|«""")
+"""Where an element may begin, however it is written. Erlang's processes and binaries are none."""
 
 
 class Line(NamedTuple):
@@ -242,13 +242,11 @@ class Fragments:
             return False
         if not text[:1].isspace() and not (text := _without_container(text))[:1].isspace():
             return False
-        tag = text.lstrip()
-        if tag[:1] != "<" or "<" in tag[1:].replace("</", "", 1) or self._last_tag in tag:
+        tag, before = text.lstrip(), self._rest.text
+        is_alone = tag.startswith("<") and tag.count("<") <= 1 + ("</" in tag[1:])
+        if not is_alone or self._last_tag in tag or self._entries or self._binary:
             return False
-        if self._entries or self._binary:
-            return False
-        before = self._rest.text
-        is_in_tag = before.rfind("<") > before.rfind(">")
+        is_in_tag = not before.endswith(">") and before.rfind("<") > before.rfind(">")
         if is_in_tag or len(before) + len(text) >= MAX_ENTRY_CHARACTERS:
             return False
         self._rest.text = f"{before}\n{text}"
@@ -298,8 +296,8 @@ class Fragments:
         if start is None:
             self._previous = text if text.strip() else previous
             return self._without_xml(line, text, previous)
-        if (row := DISCONNECTING.search(text)) is not None:
-            start = row.end()
+        row = DISCONNECTING.search(text) if "Disconnecting" in text else None
+        start = row.end() if row else start
         head = text[:start]
         if TYPED in head:
             return []
@@ -318,10 +316,8 @@ class Fragments:
         return self._read(entry, xml, head)
 
     def _entry(self, line: Line, head: str) -> _Entry:
-        text = head
-        if (container := _CONTAINER.match(line.text)) is not None:
-            text = f"{container[0]}{head}"
-        seconds, at = time_in(text)
+        container = None if line.text.startswith(head) else _CONTAINER.match(line.text)
+        seconds, at = time_in(f"{container[0]}{head}" if container else head)
         # Most heads differ in the time alone.
         shape, session = shape_of(head.replace(at, "#", 1) if at else head)
         if seconds is None and line.at:
@@ -477,12 +473,16 @@ class Fragments:
         An acknowledgement has no more than a tag. The tag of an error tells that it is one, unless
         the logger also prints whole stanzas: these tell more.
         """
+        if "error" not in text and SM not in text:
+            return []
         kept = parsed(f"{text[: text.index('>')]}/>") or []
+        is_first = not self._whole and bool(kept) and "@" in kept[0].get("from", "")
         may_tell = has_word(entry.shape) and not any(map(has_word, self._whole))
         return [
             entry.fragment([each], text)
             for each in kept
-            if each.tag in {ACK, ACK_REQUEST} or (may_tell and each.get("type") == "error")
+            if each.tag in {ACK, ACK_REQUEST}
+            or ((may_tell or is_first) and each.get("type") == "error")
         ]
 
     def _data_in(self, line: Line, text: str) -> list[Fragment] | None:

@@ -83,7 +83,7 @@ _LEVEL = re.compile(r"[@_]*(?:log_?)?(?:l|lvl|level(?:_?name)?|severity)=\w{1,12
 """Matches the member that tells how severe an entry is. It shows whose words the entry has: a
 program prints stanzas at another level than what people say."""
 _MARKUP = re.compile("[<>]")
-_ESCAPES = re.compile(r"""(?:[\\"'\u2018-\u201f]|(?!\n)\s)+""")
+_ESCAPES = re.compile(r"""[\\"'\s\u2018-\u201f]+""")
 _SHORT = 40
 """The longest text of a member that may name the direction."""
 _OURS = "{}"
@@ -108,8 +108,9 @@ class LogReader:
         """The fragments that we read before we know whose view the log is."""
         self._waiting_characters = 0
         self._is_decided = False
-        self._said: Newest[str, list[str]] = Newest(MAX_SAID)
-        """Texts of strangers with XMPP in them, and their lines that have XMPP in them."""
+        self._said: Newest[str, tuple[str, list[str]]] = Newest(MAX_SAID)
+        """Texts of strangers with XMPP in them, by the text without its lines' ends, and their
+        lines that have XMPP in them."""
         self._width, self._full = MIN_WIDTH, 0
         """The length of the longest line, and how many lines have it."""
         self._is_full = False
@@ -150,10 +151,8 @@ class LogReader:
         if "\x1b" in line:
             line = _COLOUR.sub("", line)
         joint = "" if self._is_full else "\n"
-        if len(line) >= self._width:
-            self._full = self._full + 1 if len(line) == self._width else 1
-            self._width = len(line)
-        self._is_full = len(line) == self._width and self._full >= MIN_WRAPPED
+        if self._is_full or len(line) >= self._width:
+            self._measure(len(line))
         if len(self.begin) < MAX_BEGIN:
             line = line if self.begin else line.removeprefix(_BYTE_ORDER_MARK)
             self.begin += f"{line[:MAX_BEGIN]}\n"
@@ -175,6 +174,13 @@ class LogReader:
         if failure := self._failures.end() if is_stanza else self._failures.feed(line):
             fragments = [self._failed(failure), *fragments]
         return self._taken(fragments) if fragments else ()
+
+    def _measure(self, width: int) -> None:
+        """Learn from the width of a line whether the log may be wrapped, and behind this line."""
+        if width >= self._width:
+            self._full = self._full + 1 if width == self._width else 1
+            self._width = width
+        self._is_full = width == self._width and self._full >= MIN_WRAPPED
 
     def end(self) -> list[Stanza]:
         """Return the stanzas that the end of the log finishes or cuts off."""
@@ -252,15 +258,15 @@ class LogReader:
         """Whether somebody said a line that begins so, or anything so if the log may be wrapped."""
         if self._full >= MIN_WRAPPED:
             way = way.replace("\n", "")
-            return any(way in said.replace("\n", "") for said in self._said)
-        return any(f"\n{way}" in said for said in self._said)
+            return any(way in said for said in self._said)
+        return any(f"\n{way}" in said for said, _ in self._said.values())
 
     def _is_said(self, fragment: Fragment, ways: Iterable[str]) -> bool:
         """Whether an entry prints what somebody said, or a part of that."""
         text = _plain(fragment.text)
         if not fragment.is_row and any(text in each for each in self._said):
             return True
-        telling = [*chain(*self._said.values())]
+        telling = [*chain(*(lines for _, lines in self._said.values()))]
         return any(said in way for way in ways for said in telling)
 
     def _listen(self, fragment: Fragment) -> None:
@@ -277,7 +283,7 @@ class LogReader:
             if any(map(said.__contains__, _TELLING)):
                 lines = [each for each in said.split("\n") if any(map(each.__contains__, _TELLING))]
                 said = f"\n{_plain(said)}"[:MAX_SAID_CHARACTERS]
-                self._said.add(said, [*map(_plain, lines)])
+                self._said.add(said.replace("\n", ""), (said, [*map(_plain, lines)]))
         while sum(map(len, self._said)) > MAX_SAID_CHARACTERS:
             self._said.popitem(last=False)
 
@@ -463,8 +469,8 @@ def _texts_of(fragment: Fragment) -> Iterator[str]:
 
 
 def _plain(text: str) -> str:
-    """Return a text without what escapes of it differ in."""
-    return _ESCAPES.sub("", html.unescape(text))
+    """Return the lines of a text without what escapes of it differ in."""
+    return "\n".join([_ESCAPES.sub("", line) for line in html.unescape(text).split("\n")])
 
 
 def _object_in(text: str) -> dict[str, Any] | None:

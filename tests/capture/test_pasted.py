@@ -97,6 +97,14 @@ NAMED: dict[str, tuple[list[str], str]] = {
         [TERMINATE.format("policy-violation")],
         "breaking one of its rules",
     ),
+    "the end of a session over HTTP, with a condition of the gateway's own": (
+        [TERMINATE.format("blocked-by-firewall")],
+        'It says: "blocked-by-firewall"',
+    ),
+    "a first tag alone, without a mark of direction": (
+        ["[Debug] onPresence", REFUSAL.partition("<error")[0], "Log.ts:102"],
+        f'The room "{ROOM}" refused the client',
+    ),
     "groupchat to a person": (
         [GROUPCHAT, bounce("service-unavailable", "ann@x.example")],
         "send type chat to it",
