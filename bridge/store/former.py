@@ -1,8 +1,10 @@
 """Shows the rows of a store of the former version, until they are moved into the new tables."""
 
 from bridge.store.queries import COLUMNS
-from bridge.store.sqlite_file import SqliteFile
-from bridge.store.tables import FORMER_VERSION, TABLES, VERSION
+from bridge.store.sql import SqlDatabase
+from bridge.store.tables import TABLES, VERSION
+
+_COLUMNS = ", ".join(COLUMNS["entries"])
 
 _TENURES = """
 SELECT id, 'former', 0.0, seen_until / 1e3, 0.0, seen_until / 1e3, 1 FROM rooms
@@ -43,22 +45,22 @@ UNMOVED = {
     "bytes, evicted FROM main.rooms",
     "tenures (place, run, since, until, since_at, until_at, ended, id)": f"SELECT *, 0 FROM "
     f"({_TENURES})",
-    f"entries ({COLUMNS})": f"SELECT {_EVENTS}",
+    f"entries ({_COLUMNS})": f"SELECT {_EVENTS}",
     "traffic (id, at, observer, direction, connection, xml)": f"SELECT {_STANZAS}",
 }
 """The former tables as the new ones, for a reader of a store that is not migrated."""
 
 HALF_MOVED = {
-    "entries": f"SELECT {COLUMNS} FROM main.entries UNION ALL SELECT {_EVENTS} "
+    "entries": f"SELECT {_COLUMNS} FROM main.entries UNION ALL SELECT {_EVENTS} "
     "WHERE id <= (SELECT former_end FROM main.file)",
     "traffic": f"SELECT * FROM main.traffic UNION ALL SELECT {_STANZAS}",
 }
 """The same while the rows are moved."""
 
 
-def begin(file: SqliteFile) -> None:
+def begin(file: SqlDatabase, *, writable: bool) -> None:
     """Make the new tables in a store of the former version; to a reader, show the former ones."""
-    if not file.writable:
+    if not writable:
         _show(file, UNMOVED)
         return
     with file.transaction():
@@ -68,14 +70,14 @@ def begin(file: SqliteFile) -> None:
             file.all(statement)
 
 
-def look(file: SqliteFile) -> bool:
-    """Return whether former rows may be there; show them to a reader."""
+def look(file: SqlDatabase, *, shows: bool = False) -> bool:
+    """Return whether former rows may be there; with `shows`, show them to a reader."""
     ((pending,),) = file.all("SELECT former FROM file LIMIT 1") or [(None,)]
-    if pending and not file.writable and file.version != FORMER_VERSION:
+    if pending and shows:
         _show(file, HALF_MOVED)
     return bool(pending)
 
 
-def _show(file: SqliteFile, views: dict[str, str]) -> None:
+def _show(file: SqlDatabase, views: dict[str, str]) -> None:
     for name, select in views.items():
         file.all(f"CREATE TEMP VIEW {name} AS {select}")

@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from bridge.files import open_private
-from bridge.store.database import Happened, Observer, Recorded, Tenure
+from bridge.store.database import Happened, Observer, Recorded, Sent, Shipped, Tenure
 from bridge.store.location import unusable
 from bridge.store.pairing import SAME_SECONDS, key_of
 from bridge.store.retention import EXPIRED_AT_ONCE
 from bridge.store.sqlite import SqliteDatabase
-from bridge.store.team import Sent, Shipped
 from bridge.store.writer import gap
 
 BATCH = 1_000

@@ -3,14 +3,14 @@
 Every writing transaction first locks the one row of `store`, so ids come in the order of commits.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from math import inf
 from typing import Any
 
 from bridge.settings.database_url import DatabaseUrl
 from bridge.store import queries
-from bridge.store.database import Happened, Observer, Query, Span, Tenure, TracedXml
+from bridge.store.database import Mark, Observer, Query, Sent, Span, Tenure
 from bridge.store.errors import (
     AwayStoreError,
     ForbiddenStoreError,
@@ -24,16 +24,14 @@ from bridge.store.postgresql_tables import (
     ALIKE,
     BYTES,
     FORMER_VERSION,
-    INSERT,
     NAMED,
     NEAR,
-    ROW_BYTES,
+    NEWEST_OF,
     STORE,
     TABLES,
     VERSION,
 )
 from bridge.store.sql import SqlDatabase
-from bridge.store.team import Mark, Sent, Shipped
 
 STATEMENT_BYTES = 2 << 20
 """Events that are longer than so many characters are added by several statements. A server takes a
@@ -73,10 +71,6 @@ class PostgresqlDatabase(DatabaseConnection, SqlDatabase):
         SqlDatabase.__init__(self, SPAN)
         DatabaseConnection.__init__(self, url)
         self.patience = SILENCE_SECONDS
-        self._ids: dict[tuple[str, ...], int] = {}
-        """Ids of observers and rooms, by the table and the other columns."""
-        self._newest = self._newest_stanza = 0
-        """The highest ids given so far; valid while the store is locked."""
         try:
             self._check(making=making, migrating=migrating)
             adds, deletes, mode = self.row(
@@ -104,7 +98,7 @@ class PostgresqlDatabase(DatabaseConnection, SqlDatabase):
             self._make()
             version, self.name = self.row(find)
         if version == FORMER_VERSION and migrating:
-            migrate(self, self.insert)
+            migrate(self)
             version, self.name = self.row(find)
         if version == FORMER_VERSION:
             raise NotOurStoreError(
@@ -126,21 +120,6 @@ class PostgresqlDatabase(DatabaseConnection, SqlDatabase):
             with suppress(NotOurStoreError):  # another bridge may have been faster
                 self._check(making=False)
                 return
-            raise
-
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
-        """Open a transaction: no other process writes until the block ends.
-
-        Raises `UnsureStoreError` at its end if the connection broke before COMMIT was answered.
-        """
-        try:
-            self._newest, self._newest_stanza = self.begin()
-            yield
-            self.commit()
-        except BaseException:  # whatever ends the block, nothing of it may stay
-            self._ids.clear()
-            self.roll_back()
             raise
 
     def now(self) -> float:
@@ -202,57 +181,33 @@ class PostgresqlDatabase(DatabaseConnection, SqlDatabase):
             )
         ]
 
-    def append(self, observer: Observer, happened: Sequence[Happened]) -> None:
-        """Add events, in this order."""
-        self.ship(0, [Shipped(observer, each, 0) for each in happened])
-
-    def ship(self, file: int, shipped: Sequence[Shipped]) -> None:
-        """Add events of a file, in this order."""
-        rows, size = list[tuple[object, ...]](), 0
-        for id_, (by, each, number) in enumerate(shipped, self._newest + 1):
-            place, observer = self.place(each.room, by.domain), self.observer(by)
-            entry = queries.columns_of(each, place, observer)
-            said = None if entry.plain else queries.said_of(each.event)
-            rows.append((id_, *entry, said, file, number))
-            size += len(entry.event)
+    def add(self, table: str, rows: Sequence[Sequence[Any]]) -> int:
+        """Insert rows; return the id of the last one."""
+        columns, texts, size = (*queries.COLUMNS[table], "file", "number"), list[str](), 0
+        last = self.newest(stanzas=table == "traffic")
+        for row in rows:
+            last = row[0] or last + 1
+            values = dict(zip(columns, row, strict=True)) | {"id": last}
+            if not values.get("plain", 1):
+                values["said"] = queries.said_of(queries.event_of(values["event"]) or {})
+            texts.append(queries.encoded(values))
+            size += len(texts[-1])
             if size >= STATEMENT_BYTES:
-                self.insert(rows)
-                rows, size = [], 0
-        self._newest += len(shipped)
-        self.insert(rows)
-
-    def insert(self, rows: Sequence[tuple[object, ...]]) -> None:
-        """Add events with their ids and columns."""
-        if rows:
-            columns: list[Any] = [*map(list, zip(*rows, strict=True))]
-            # To quote JSON for an array is slow. A control character, which JSON lacks, separates.
-            columns[-4] = "\x1f".join(columns[-4])
-            # The highest rows of a former version may have been deleted.
-            self.all(INSERT, (*columns, max(self._newest, columns[0][-1])))
-
-    def append_stanzas(
-        self, observer: Observer, stanzas: Sequence[TracedXml], file: int = 0, number: int = 0
-    ) -> None:
-        """Add stanzas, in this order; a stanza of a file with its number there."""
-        if not stanzas:
-            return
-        by = self.observer(observer)
-        rows = [
-            (id_, round(at * 1000), by, direction, connection, queries.storable(xml), file, number)
-            for id_, (at, direction, connection, xml) in enumerate(stanzas, self._newest_stanza + 1)
-        ]
-        self._newest_stanza += len(rows)
+                self._insert(table, texts)
+                texts, size = [], 0
+        self._insert(table, texts)
+        # The highest rows of a former version may have been deleted.
+        newest = NEWEST_OF[table]
         self.all(
-            "INSERT INTO traffic (id, at, observer, direction, connection, xml, file, number) "
-            "SELECT * FROM unnest(?::bigint[], ?::bigint[], ?::int[], ?::text[], ?::text[], "
-            "?::text[], ?::int[], ?::bigint[])",
-            [*map(list, zip(*rows, strict=True))],
+            f"UPDATE store SET {newest} = ? WHERE {newest} < ? OR {newest} > ?",
+            (last, last, MAX_ID),
         )
-        more = sum(len(row[5].encode()) + ROW_BYTES for row in rows)
-        self.all(
-            "UPDATE store SET newest_stanza = ?, stanza_bytes = stanza_bytes + ?",
-            (self._newest_stanza, more),
-        )
+        return last
+
+    def _insert(self, table: str, rows: Sequence[str]) -> None:
+        """Insert rows, each a JSON object with its columns."""
+        select = f"SELECT * FROM json_populate_recordset(NULL::{table}, ?::json)"
+        self.all(f"INSERT INTO {table} {select}", (f"[{','.join(rows)}]",))
 
     def alike(
         self,
@@ -346,13 +301,3 @@ class PostgresqlDatabase(DatabaseConnection, SqlDatabase):
         """Return the range of ids; the tables may have been made anew since we connected."""
         (self.name,) = self.row("SELECT id FROM store")
         return super().span(query)
-
-    def _id(self, table: str, **named: str) -> int:
-        """Return the id of the row with these values; make it if there is none.
-
-        The store is locked, so no other bridge makes it.
-        """
-        key = (table, *named.values())
-        if key not in self._ids:
-            self._ids[key] = super()._id(table, **named)
-        return self._ids[key]

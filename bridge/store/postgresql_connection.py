@@ -59,11 +59,9 @@ FROM (SELECT CASE WHEN newest <= {MAX_ID} THEN newest ELSE 0 END AS event,
 
 BEGIN = f"""
 BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = '{LOCK_SECONDS}s';
-SET LOCAL idle_in_transaction_session_timeout = '{STATEMENT_SECONDS:.0f}s';
-SELECT id FROM store FOR UPDATE; {NEWEST}
+SET LOCAL idle_in_transaction_session_timeout = '{STATEMENT_SECONDS:.0f}s'
 """
-"""Locks the store, in one exchange. If a bridge dies holding the lock, the session timeout frees
-it."""
+"""Begins a transaction. If a bridge dies holding the lock, the session timeout frees it."""
 
 REPEATED = frozenset({"40001", "40P01", "55P03", "23505"})
 """Errors that mean that another bridge was faster: serialization failure, deadlock, no lock, a
@@ -118,24 +116,15 @@ class DatabaseConnection:
 
     def row(self, statement: str, values: Sequence[object] = ()) -> tuple[Any, ...]:
         """Return the only row; raises `NotOurStoreError` if it is missing, or not the only one."""
-        return self._only(self.all(statement, values))
-
-    def _only(self, rows: list[tuple[Any, ...]]) -> tuple[Any, ...]:
-        match rows:
+        match self.all(statement, values):
             case [row]:
                 return row
         raise NotOurStoreError(f"{self.url} has other tables than a store; {ELSEWHERE}")
 
-    def begin(self) -> tuple[int, int]:
-        """Open a transaction and lock the store; return the highest ids of events and stanzas."""
-        with self._guarded():
-            began = self._connection.execute(BEGIN)
-            for _ in range(3):  # the first three statements return nothing
-                began.nextset()
-            self._only(began.fetchall())
-            began.nextset()  # read once the lock is held
-            newest, newest_stanza = self._only(began.fetchall())
-        return newest, newest_stanza
+    def begin(self) -> None:
+        """Open a transaction and lock the store."""
+        self.all(BEGIN)
+        self.row("SELECT id FROM store FOR UPDATE")
 
     def commit(self) -> None:
         """End the transaction.

@@ -1,7 +1,5 @@
 """Migrates the database of a team that has the tables of the former version."""
 
-from collections.abc import Callable, Sequence
-
 from bridge.store.postgresql_tables import FORMER_VERSION, TABLES
 from bridge.store.queries import former_columns
 from bridge.store.sql import SqlDatabase
@@ -15,9 +13,8 @@ INSERT INTO places (id, jid, domain, evicted)
   SELECT id, jid, domain, evicted FROM rooms ON CONFLICT DO NOTHING
 """
 
-# A control character is damage; `insert` puts one between the events.
 EVENTS = """
-SELECT id, said, room, observer, at, shared::int, kind, 0, replace(event, chr(31), ' ') FROM events
+SELECT id, room, observer, at, shared::int, kind, 0, event FROM events
 WHERE id > (SELECT coalesce(max(id), 0) FROM entries) ORDER BY id LIMIT ?
 """
 
@@ -38,11 +35,8 @@ ALTER TABLE stanzas RENAME TO former_stanzas
 """From now on, a bridge of the former version says that its user needs this version."""
 
 
-def migrate(database: SqlDatabase, insert: Callable[[Sequence[tuple[object, ...]]], None]) -> None:
-    """Copy the rows of the former version. Raises `StoreError`.
-
-    `insert` adds events with the columns of their rows.
-    """
+def migrate(database: SqlDatabase) -> None:
+    """Copy the rows of the former version. Raises `StoreError`."""
     if not database.row("SELECT to_regclass('entries') IS NOT NULL")[0]:
         database.all(f"BEGIN; {TABLES} COMMIT")
     moved = True
@@ -52,7 +46,7 @@ def migrate(database: SqlDatabase, insert: Callable[[Sequence[tuple[object, ...]
                 return  # another bridge was faster
             database.all(KNOWN)
             events = database.all(EVENTS, (MOVED,))
-            insert([(id_, *former_columns(*row), said, 0, id_) for id_, said, *row in events])
+            database.insert([(id_, *former_columns(*row), 0, id_) for id_, *row in events])
             moved = bool(database.all(STANZAS, (MOVED,)) or events)
             if not moved:
                 database.all(END)

@@ -4,7 +4,6 @@ Plain tables and plain SQL, so that other engines that speak the protocol can ha
 """
 
 from bridge.store.database import Ageing
-from bridge.store.queries import COLUMNS
 
 VERSION = 2
 """The version of the tables, in `store`. Raise it with every change of `TABLES`."""
@@ -67,15 +66,8 @@ BYTES = {
 }
 """How many bytes a row of each table takes, in SQL."""
 
-INSERT = f"""
-WITH added AS (INSERT INTO entries ({COLUMNS}, said, file, number) SELECT * FROM unnest(
-  ?::bigint[], ?::int[], ?::int[], ?::bigint[], ?::bigint[], ?::int[], ?::text[], ?::int[],
-  ?::bigint[], ?::bigint[], ?::bigint[], string_to_array(?, chr(31)), ?::text[], ?::int[],
-  ?::bigint[]) RETURNING room, {BYTES["entries"]} AS size),
-counted AS (SELECT room, sum(size) AS more FROM added GROUP BY room),
-placed AS (UPDATE store SET newest = ?)
-UPDATE places SET bytes = bytes + more FROM counted WHERE id = room
-"""
+NEWEST_OF = {"entries": "newest", "traffic": "newest_stanza"}
+"""The column of `store` with the highest id that was given in each table."""
 
 ALIKE = """
 SELECT wanted.n, events.id, events.seen / 1e3::float8, events.stanza,

@@ -44,7 +44,11 @@ class EventColumns(NamedTuple):
     event: str
 
 
-COLUMNS = ", ".join(("id", *EventColumns._fields))
+COLUMNS: Mapping[str, tuple[str, ...]] = {
+    "entries": ("id", *EventColumns._fields),
+    "traffic": ("id", "at", "observer", "direction", "connection", "xml"),
+}
+"""The columns of each table of rows that every store has."""
 
 
 def columns_of(happened: Happened, room: int, observer: int) -> EventColumns:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from math import inf
 from socket import gethostname
 
-from bridge.store.database import Tenure, TracedXml
+from bridge.store.database import Sent, Shipped, Tenure, TracedXml
 from bridge.store.errors import (
     AwayStoreError,
     BusyStoreError,
@@ -22,7 +22,6 @@ from bridge.store.postgresql import PostgresqlDatabase
 from bridge.store.recorder import clocks
 from bridge.store.retention import EXPIRE_SECONDS, Retention
 from bridge.store.spool import SPOOL, follow
-from bridge.store.team import Sent, Shipped
 from bridge.text import iso, one_line
 
 SHIP_SECONDS = 0.1
@@ -72,7 +71,7 @@ def ship(outbox: Outbox, database: PostgresqlDatabase, host: str) -> bool:
         waiting = [each for each in batch.shipped if each.number > reached.event]
         rows = [_ahead(each, ahead) for each in waiting]
         known = known_to(database, mark.id, rows, outbox, batch)
-        database.ship(mark.id, [each for each in rows if each.number not in known])
+        database.ship([each for each in rows if each.number not in known], mark.id)
         for row in batch.stanzas:
             if row.id > reached.stanza:
                 texts = (row.event[name] for name in ("direction", "connection", "xml"))
@@ -290,7 +289,7 @@ class Shipper:
                 numbered = [each._replace(number=-n) for n, each in enumerate(events, 1)]
                 known = known_to(database, mark.id, numbered, outbox, batch)
                 lacking = [each for each in numbered if each.number not in known]
-                database.ship(mark.id, [each._replace(number=0) for each in lacking])
+                database.ship([each._replace(number=0) for each in lacking], mark.id)
 
             follow(path, self._team.url.name, database, add)
             self._followed = 0.0

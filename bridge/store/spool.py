@@ -8,13 +8,12 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from bridge.store.database import Happened, Observer, TracedXml
+from bridge.store.database import Happened, Observer, Shipped, TracedXml
 from bridge.store.errors import BusyStoreError, NotOurStoreError
 from bridge.store.location import exists
 from bridge.store.pairing import key_of
 from bridge.store.postgresql import PostgresqlDatabase
 from bridge.store.tables import APPLICATION_ID
-from bridge.store.team import Shipped
 
 SPOOL = "spool.db"
 """The file that all bridges of a user shared, whatever their databases were."""

@@ -19,8 +19,8 @@ reads. A process that only reads never waits.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from math import inf
 from typing import Any, ClassVar
 
@@ -33,6 +33,7 @@ from bridge.store.database import (
     Observer,
     Query,
     Recorded,
+    Shipped,
     Span,
     Tenure,
     TracedXml,
@@ -88,6 +89,8 @@ class SqlDatabase(ABC):
 
     def __init__(self, ids_read: int, target: str = "") -> None:
         """`page` reads `ids_read` ids at most; only rows for the database `target` are used."""
+        self._ids: dict[tuple[str, ...], int] = {}
+        """Ids of observers and rooms, by the table and the other columns."""
         self._ids_read = ids_read
         self.target = target
         self.warnings: dict[str, str] = {}
@@ -107,13 +110,34 @@ class SqlDatabase(ABC):
         """Yield the rows; where it takes long to read one, only as they are needed."""
         return self.all(statement, values)
 
-    @abstractmethod
-    def transaction(self) -> AbstractContextManager[None]:
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
         """Open a transaction; it is kept when the block ends, and undone if the block raises.
 
         Raises `BusyStoreError` if another process writes for too long, or if the caller has to
-        repeat the transaction.
+        repeat the transaction; `UnsureStoreError` at the end of the block if the connection broke
+        before COMMIT was answered.
         """
+        try:
+            self.begin()
+            yield
+            self.commit()
+        except BaseException:  # whatever ends the block, nothing of it may stay
+            self._ids.clear()
+            self.roll_back()
+            raise
+
+    @abstractmethod
+    def begin(self) -> None:
+        """Open a transaction in which no other process writes."""
+
+    @abstractmethod
+    def commit(self) -> None:
+        """End the transaction."""
+
+    @abstractmethod
+    def roll_back(self) -> None:
+        """Undo the transaction, if there is one; raises nothing."""
 
     @abstractmethod
     def now(self) -> float:
@@ -123,13 +147,68 @@ class SqlDatabase(ABC):
     def newest(self, *, stanzas: bool = False) -> int:
         """Return the highest id that an event, or a stanza, has or had; 0 if there was none."""
 
-    @abstractmethod
     def append(self, observer: Observer, happened: Sequence[Happened]) -> None:
         """Add events, in this order; inside of `transaction`."""
+        self.ship([Shipped(observer, each, 0) for each in happened])
+
+    def ship(self, shipped: Sequence[Shipped], file: int = 0) -> None:
+        """Add events, in this order; inside of `transaction`.
+
+        A team's database notes from which `file` they come, and their numbers there.
+        """
+        rows = list[Sequence[Any]]()
+        for by, each, number in shipped:
+            place, observer = self.place(each.room, by.domain), self.observer(by)
+            rows.append((None, *queries.columns_of(each, place, observer), file, number))
+        self.insert(rows)
+
+    def insert(self, rows: Sequence[Sequence[Any]]) -> None:
+        """Add events with the columns of their rows, each with its id or None for the next one."""
+        if rows:
+            last = self.add("entries", rows)
+            first = rows[0][0] or last - len(rows) + 1
+            self.all(
+                "UPDATE places SET bytes = coalesce(places.bytes, 0) + added.size FROM "
+                f"(SELECT room, sum({self.BYTES['entries']}) AS size FROM entries "
+                "WHERE id BETWEEN ? AND ? GROUP BY room) AS added WHERE places.id = added.room",
+                (first, last),
+            )
+
+    def append_stanzas(
+        self, observer: Observer, stanzas: Sequence[TracedXml], file: int = 0, number: int = 0
+    ) -> None:
+        """Add stanzas, in this order; inside of `transaction`.
+
+        A team's database notes from which `file` a stanza comes, and its number there.
+        """
+        if stanzas:
+            by = self.observer(observer)
+            rows = [
+                (
+                    None,
+                    round(at * 1000),
+                    by,
+                    direction,
+                    connection,
+                    queries.storable(xml),
+                    file,
+                    number,
+                )
+                for at, direction, connection, xml in stanzas
+            ]
+            last = self.add("traffic", rows)
+            self.all(
+                f"UPDATE {self.SETTINGS} SET stanza_bytes = coalesce(stanza_bytes, 0) + "
+                f"(SELECT sum({self.BYTES['traffic']}) FROM traffic WHERE id BETWEEN ? AND ?)",
+                (last - len(rows) + 1, last),
+            )
 
     @abstractmethod
-    def append_stanzas(self, observer: Observer, stanzas: Sequence[TracedXml]) -> None:
-        """Add stanzas, in this order; inside of `transaction`."""
+    def add(self, table: str, rows: Sequence[Sequence[Any]]) -> int:
+        """Insert rows, whose values are in the order of the columns; return the id of the last.
+
+        Each row has its id, or None for the next one.
+        """
 
     @property
     @abstractmethod
@@ -359,14 +438,16 @@ class SqlDatabase(ABC):
 
     def _id(self, table: str, **named: str) -> int:
         """Return the id of the row with these values; make the row if there is none."""
-        values = self._values(*map(queries.storable, named.values()))
-        columns = (*named, "target")[: len(values)]
-        rows = self.all(f"SELECT id FROM {table} WHERE {self._where(**named)}", values) or self.all(
-            f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(values))}) "
-            "RETURNING id",
-            values,
-        )
-        return int(rows[0][0])
+        key = (table, *named.values())
+        if key not in self._ids:
+            values = self._values(*map(queries.storable, named.values()))
+            columns = (*named, "target")[: len(values)]
+            find = f"SELECT id FROM {table} WHERE {self._where(**named)}"
+            places = ", ".join("?" * len(values))
+            make = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places})"
+            rows = self.all(find, values) or self.all(f"{make} RETURNING id", values)
+            self._ids[key] = int(rows[0][0])
+        return self._ids[key]
 
     def _where(self, **named: str) -> str:
         return " AND ".join(f"{name} = ?" for name in named) + self.TARGETED

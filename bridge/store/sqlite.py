@@ -4,22 +4,21 @@ docs/store.md says what is in each table, so that plain `sqlite3` can read it.
 """
 
 import re
-from collections import Counter
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from time import time
+from typing import Any
 
 from bridge.store import former, queries
 from bridge.store.clock import boot, steady
-from bridge.store.database import Happened, Observer, Query, TracedXml
+from bridge.store.database import Query, Sent
 from bridge.store.decision import SILENCE_SECONDS
 from bridge.store.errors import BrokenStoreError
 from bridge.store.pairing import SAME_SECONDS, Alike, Wanted
-from bridge.store.queries import EventColumns
 from bridge.store.sql import SqlDatabase
 from bridge.store.sqlite_file import SqliteFile
-from bridge.store.tables import FORMER_VERSION, ROW_BYTES, weight_of
-from bridge.store.team import Sent
+from bridge.store.tables import FORMER_VERSION, weight_of
 
 SPAN = 50_000
 """Ids that one statement reads at most, which takes some 30 ms."""
@@ -29,6 +28,10 @@ FORMER_SPAN = 1_000
 
 PAGES_FREED = 500
 """Pages of 8 KiB that each deletion gives back to the disk, in some 10 ms."""
+
+ROWS_AT_ONCE = 250
+"""One statement inserts so many rows. The thread gives up the interpreter at each statement, and
+waits 5 ms for a thread that computes: with fewer rows, a flood is not recorded while it lasts."""
 
 MAX_ID = 10**17
 """No store reaches this id. A higher id means damage, and SQLite might find no id for the next
@@ -63,9 +66,10 @@ class SqliteDatabase(SqliteFile, SqlDatabase):
         SqliteFile.__init__(self, path, writable=writable)
         self.patience = SILENCE_SECONDS
         try:
-            if self.version == FORMER_VERSION:
-                former.begin(self)
-            self.has_former = former.look(self)
+            is_former = self.version == FORMER_VERSION
+            if is_former:
+                former.begin(self, writable=writable)
+            self.has_former = former.look(self, shows=not (writable or is_former))
             self._ids_read = min(SPAN, FORMER_SPAN) if self.has_former else SPAN
             self.name, self.ahead = self._clock()
         except BaseException:  # after any error, only we can close the file
@@ -104,38 +108,19 @@ class SqliteDatabase(SqliteFile, SqlDatabase):
         rooms = "" if query.stanzas else " OR room NOT IN (SELECT id FROM places)"
         return f" OR observer NOT IN (SELECT id FROM runs){rooms}"
 
-    def append(self, observer: Observer, happened: Sequence[Happened]) -> None:
-        """Add events, in this order."""
-        if happened:
-            rooms = {it: self.place(it, observer.domain) for it in {it.room for it in happened}}
-            by = self.observer(observer)
-            entries = (queries.columns_of(it, rooms[it.room], by) for it in happened)
-            self.insert([(None, entry) for entry in entries])
+    def add(self, table: str, rows: Sequence[Sequence[Any]]) -> int:
+        """Insert rows; return the id of the last one.
 
-    def insert(self, rows: Sequence[tuple[int | None, EventColumns]], how: str = "INSERT") -> None:
-        """Add events, with ids or under the next ones."""
-        sizes = Counter[int]()
-        self.add(f"{how} INTO entries ({queries.COLUMNS})", [(id_, *entry) for id_, entry in rows])
-        for _, entry in rows:
-            sizes[entry.room] += len(str(entry.event).encode(errors="replace")) + ROW_BYTES
-        # A trigger would take as long as the insertion itself.
-        self.many(
-            "UPDATE places SET bytes = coalesce(bytes, 0) + ? WHERE id = ?",
-            [(size, room) for room, size in sizes.items()],
-        )
-
-    def append_stanzas(self, observer: Observer, stanzas: Sequence[TracedXml]) -> None:
-        """Add stanzas, in this order."""
-        if not stanzas:
-            return
-        by = self.observer(observer)
-        rows = [
-            (round(at * 1000), by, direction, connection, queries.storable(xml))
-            for at, direction, connection, xml in stanzas
-        ]
-        self.add("INSERT INTO traffic (at, observer, direction, connection, xml)", rows)
-        more = sum(len(row[-1].encode()) + ROW_BYTES for row in rows)
-        self.all("UPDATE file SET stanza_bytes = coalesce(stanza_bytes, 0) + ?", (more,))
+        Of rows with ids, which a former version wrote, damaged ones that no table takes are lost.
+        """
+        names = queries.COLUMNS[table]
+        how = "INSERT" if rows[0][0] is None else "INSERT OR IGNORE"
+        for begin in range(0, len(rows), ROWS_AT_ONCE):
+            some = [row[: len(names)] for row in rows[begin : begin + ROWS_AT_ONCE]]
+            places = ", ".join([f"({', '.join('?' * len(names))})"] * len(some))
+            statement = f"{how} INTO {table} ({', '.join(names)}) VALUES {places}"
+            self.all(statement, [*chain.from_iterable(some)])
+        return int(rows[-1][0] or self.row("SELECT last_insert_rowid()")[0])
 
     def alike(
         self, room: str, domain: str, run: str, wanted: Sequence[Wanted]

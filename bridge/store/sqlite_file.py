@@ -5,7 +5,6 @@ import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -32,10 +31,6 @@ milliseconds."""
 
 BROKEN = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CONSTRAINT})
 """The errors of a damaged file. Our own writes never violate a constraint."""
-
-ROWS_AT_ONCE = 250
-"""One statement inserts so many rows. The thread gives up the interpreter at each statement, and
-waits 5 ms for a thread that computes: with fewer rows, a flood is not recorded while it lasts."""
 
 FREE_BYTES = 16 << 20
 """With less free space, a disk counts as full. With more, `SQLITE_FULL` may mean damage: SQLite
@@ -90,18 +85,18 @@ class SqliteFile:
         location.lock(alone=False)
         self.warnings = location.made_safe()
 
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
-        """Open a transaction: no other process writes until the block ends."""
-        try:
-            with self.translated():
-                self._connection.execute("BEGIN IMMEDIATE")
-                yield
-                self._connection.execute("COMMIT")
-        except BaseException:
-            with suppress(sqlite3.Error):
-                self._connection.execute("ROLLBACK")
-            raise
+    def begin(self) -> None:
+        """Open a transaction in which no other process writes."""
+        self.all("BEGIN IMMEDIATE")
+
+    def commit(self) -> None:
+        """End the transaction."""
+        self.all("COMMIT")
+
+    def roll_back(self) -> None:
+        """Undo the transaction, if there is one."""
+        with suppress(sqlite3.Error):
+            self._connection.execute("ROLLBACK")
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
@@ -110,8 +105,7 @@ class SqliteFile:
         try:
             yield
         finally:
-            with suppress(sqlite3.Error):
-                self._connection.execute("ROLLBACK")
+            self.roll_back()
 
     @contextmanager
     def translated(self) -> Iterator[None]:
@@ -193,14 +187,6 @@ class SqliteFile:
         """Yield the rows that a statement returns, each read as it is needed."""
         with self.translated(), closing(self._connection.execute(statement, values)) as rows:
             yield from rows
-
-    def add(self, insert: str, rows: Sequence[Sequence[object]]) -> None:
-        """Insert rows; `insert` is the statement up to its values."""
-        for begin in range(0, len(rows), ROWS_AT_ONCE):
-            some = rows[begin : begin + ROWS_AT_ONCE]
-            places = f"({', '.join('?' * len(some[0]))})"
-            statement = f"{insert} VALUES {', '.join([places] * len(some))}"
-            self.all(statement, [*chain.from_iterable(some)])
 
     def many(self, statement: str, rows: Sequence[Sequence[object]]) -> None:
         """Run a statement for each of the rows."""

@@ -23,13 +23,12 @@ from bridge.store import (
     spool,
     writer,
 )
-from bridge.store.database import Amount, Happened, Observer, Tenure, TracedXml
+from bridge.store.database import Amount, Happened, Observer, Sent, Tenure, TracedXml
 from bridge.store.errors import NotOurStoreError
 from bridge.store.opening import Team
 from bridge.store.postgresql import PostgresqlDatabase
 from bridge.store.sqlite import SqliteDatabase
 from bridge.store.tables import APPLICATION_ID, VERSION
-from bridge.store.team import Sent
 from bridge.store.writer import gap
 from bridge.xmpp.model.events import MessageReceived, OccupantLeft, encode
 from tests.docs.pages import PAGES, Block, blocks, prose, quoted, tables

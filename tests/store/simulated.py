@@ -14,14 +14,23 @@ from typing import Any, cast
 
 from bridge.recording.recorded import _with_gaps
 from bridge.store import shipping
-from bridge.store.database import Happened, Observer, Query, Recorded, Span, Tenure
+from bridge.store.database import (
+    Happened,
+    Mark,
+    Observer,
+    Query,
+    Recorded,
+    Sent,
+    Shipped,
+    Span,
+    Tenure,
+)
 from bridge.store.decision import SILENCE_SECONDS
 from bridge.store.errors import AwayStoreError, BusyStoreError, StoreError, UnsureStoreError
 from bridge.store.outbox import Shipment
 from bridge.store.pairing import Alike, Wanted, key_of
 from bridge.store.postgresql import SILENCE_SECONDS as TEAM_SECONDS
 from bridge.store.reading import Reading
-from bridge.store.team import Mark, Sent, Shipped
 from bridge.store.writer import Entered, Left, Moment, Writer
 from bridge.text import seconds_of
 
@@ -267,7 +276,7 @@ class Base(Table):
     def _name(self, file: int) -> str:
         return next(name for name, it in self.marks_.items() if it.id == file)
 
-    def ship(self, file: int, shipped: Sequence[Shipped]) -> None:
+    def ship(self, shipped: Sequence[Shipped], file: int) -> None:
         for observer, happened, number in shipped:
             self.add(observer, happened, self._name(file), number)
 

@@ -6,7 +6,7 @@ from math import inf
 
 import pytest
 
-from bridge.store import sqlite_file
+from bridge.store import sqlite
 from bridge.store.database import Amount, Happened, Observer, Query
 from bridge.store.errors import BusyStoreError
 from bridge.store.opening import Place
@@ -70,7 +70,7 @@ def test_nobody_else_writes_during_a_transaction_and_none_of_it_is_kept_if_it_ra
 def test_events_are_there_in_order_however_many_one_statement_inserts(
     two: tuple[SqlDatabase, SqlDatabase], count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite_file, "ROWS_AT_ONCE", 3)
+    monkeypatch.setattr(sqlite, "ROWS_AT_ONCE", 3)
     database, _ = two
     bodies = [str(number) for number in range(count)]
     with database.transaction():
