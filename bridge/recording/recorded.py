@@ -232,7 +232,7 @@ class Walk:
                     Wanted(key_of(encode(record.event)), record.at, -inf, ours=True)
                     for record in ours
                 ]
-                rows = paired(wanted, database.alike(room, domain, run, wanted), set())
+                rows = paired(wanted, database.alike(room, domain, wanted, run), set())
                 lacking += [it for it, row in zip(ours, rows, strict=True) if row is None]
             return sorted(lacking, key=lambda record: record.number)
 
@@ -284,13 +284,13 @@ class Walk:
         The last value counts the rows that were left out because they cannot be read. The events
         are None if it is not known yet where a gap among them began.
         """
-        rows, end = database.page(
+        rows, end, damaged = database.page(
             self._query, after=after, until=until, limit=CHUNK, backward=self._backward
         )
         readable = [
             row for row in rows if self._query.stanzas or "tenure" in row.event or _is_event(row)
         ]
-        unreadable = len(database.unreadable) + len(rows) - len(readable)
+        unreadable = damaged + len(rows) - len(readable)
         span = database.span(replace(self._query, start=None, end=None))
         return _with_gaps(database, self._query.domain, readable), end, span, unreadable
 

@@ -5,13 +5,10 @@ from bridge.text import counted
 REMEDY = "set BRIDGE_STORE to another path, or move that away"
 """The advice to a user if the path of the store leads to something else."""
 
-LEFT_OUT = "of the store cannot be read: damaged, and left out"
-"""The end of a warning about rows that cannot be read."""
-
 
 def left_out(rows: int) -> str:
     """Return the warning about so many rows that cannot be read."""
-    return f"{counted(rows, 'row')} {LEFT_OUT}"
+    return f"{counted(rows, 'row')} of the store cannot be read: damaged, and left out"
 
 
 class StoreError(Exception):

@@ -68,7 +68,7 @@ def _take(
     key, observer = key_of(exact), Observer(*by)
     wanted = Wanted(key, at / 1000, 0.0)
     if shared:
-        (rows,) = database.alike(jid, domain, observer.run, [wanted])
+        (rows,) = database.alike(jid, domain, [wanted], observer.run)
         if same(wanted, rows, ()) is not None:
             return
     happened = Happened(at / 1000, jid, exact, bool(shared), key=key)

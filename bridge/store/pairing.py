@@ -48,6 +48,9 @@ class Wanted(NamedTuple):
     """Whether a row of the same run may be the event: the room repeated it as history."""
     row: int = 0
     """The row that the event already has in a file; 0 if it has none."""
+    by: int = 0
+    """The id of its observer in a team's database, where a copy of the file may have brought the
+    same row; 0 if only other rows are looked for."""
 
 
 class Alike(NamedTuple):

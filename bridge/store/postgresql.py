@@ -5,33 +5,29 @@ Every writing transaction first locks the one row of `store`, so ids come in the
 
 from collections.abc import Sequence
 from contextlib import suppress
-from math import inf
 from typing import Any
 
 from bridge.settings.database_url import DatabaseUrl
 from bridge.store import queries
-from bridge.store.database import Mark, Observer, Query, Sent, Span, Tenure
+from bridge.store.database import Mark, Query, Sent, Span, Tenure
 from bridge.store.errors import (
     AwayStoreError,
     ForbiddenStoreError,
     NotOurStoreError,
     StoreError,
 )
-from bridge.store.pairing import SAME_SECONDS, Alike, Wanted
+from bridge.store.pairing import Alike, Wanted
 from bridge.store.postgresql_connection import MAX_ID, NEWEST, DatabaseConnection
 from bridge.store.postgresql_moving import migrate
 from bridge.store.postgresql_tables import (
-    ALIKE,
     BYTES,
     FORMER_VERSION,
-    NAMED,
-    NEAR,
     NEWEST_OF,
     STORE,
     TABLES,
     VERSION,
 )
-from bridge.store.sql import SqlDatabase
+from bridge.store.sql import GIVEN, SqlDatabase
 
 STATEMENT_BYTES = 2 << 20
 """Events that are longer than so many characters are added by several statements. A server takes a
@@ -52,6 +48,12 @@ class PostgresqlDatabase(DatabaseConnection, SqlDatabase):
     LOWER = 'lower({} COLLATE "C")'
     SAID = "said"
     SETTINGS = "store"
+    GIVEN = f"json_to_recordset(?::json) AS given ({', '.join(f'{name} bigint' for name in GIVEN)})"
+    OTHER = (
+        "events.id <= ? AND CASE WHEN events.observer = given.observer THEN "
+        "events.number = given.number ELSE events.shared = 1 AND events.file <> "
+        "coalesce((SELECT id FROM files WHERE name = ?), 0) END"
+    )
     FILES = "LEFT JOIN files ON files.id = file"
     NUMBER = "events.number"
     file = "coalesce(files.name, '')"
@@ -210,48 +212,14 @@ class PostgresqlDatabase(DatabaseConnection, SqlDatabase):
         self.all(f"INSERT INTO {table} {select}", (f"[{','.join(rows)}]",))
 
     def alike(
-        self,
-        room: str,
-        domain: str,
-        run: str,
-        wanted: Sequence[Wanted],
-        *,
-        file: int = 0,
-        name: str = "",
-        observers: Sequence[Observer] = (),
-        until: int = MAX_ID,
+        self, room: str, domain: str, wanted: Sequence[Wanted], file: str = "", until: int = MAX_ID
     ) -> list[list[Alike]]:
-        """Return for each wanted event the shared rows of other files that it may be.
+        """Return for each wanted event of this file the shared rows of others that it may be.
 
-        The event's own file is given by its id or its name. With `observers`, one for each wanted
-        event, it may also be a row of the same observer with the same id in a file. Rows with an
-        id over `until` are left out.
+        Where the observer is given, it may also be the same row out of a copy of the file. Rows
+        with an id over `until` are left out.
         """
-        rows = [list[Alike]() for _ in wanted]
-        by = [self.observer(each) for each in observers] or [0] * len(wanted)
-        if name:
-            ids = self.all("SELECT id FROM files WHERE name = ?", (name,))
-            file = ids[0][0] if ids else 0
-        first = min((each.seen for each in wanted), default=inf) - SAME_SECONDS
-        known = self.all(
-            "SELECT id FROM places WHERE jid = ? AND domain = ? AND EXISTS (SELECT 1 FROM "
-            "tenures WHERE (place = places.id OR jid = '') AND until >= ? AND file <> ?)",
-            (room, domain, first, file),
-        )
-        if not known:
-            return rows
-        values = (
-            [each.key.content for each in wanted],
-            [each.key.stanza for each in wanted],
-            [round(each.seen * 1000) for each in wanted],
-            by,
-            [each.row for each in wanted],
-        )
-        for how in (NAMED, NEAR):
-            more = (*values, known[0][0], until, file)
-            for number, *row in self.all(ALIKE.format(how), more):
-                rows[number - 1].append(Alike(*row))
-        return rows
+        return self.among_others(room, domain, wanted, until, file)
 
     def newest(self, *, stanzas: bool = False) -> int:
         """Return the highest id that was given to an event, or to a stanza; 0 if there was none."""
@@ -290,12 +258,6 @@ class PostgresqlDatabase(DatabaseConnection, SqlDatabase):
                 "WHERE id = room"
             )
         self.all(f"WITH gone AS ({deletion}) {update}", ([*ids],))
-
-    def shrink(self) -> None:
-        """Do nothing: the server reuses the space of deleted rows (autovacuum)."""
-
-    def checkpoint(self) -> None:
-        """Do nothing: the server reuses the space of deleted rows."""
 
     def span(self, query: Query) -> Span:
         """Return the range of ids; the tables may have been made anew since we connected."""

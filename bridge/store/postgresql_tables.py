@@ -68,17 +68,3 @@ BYTES = {
 
 NEWEST_OF = {"entries": "newest", "traffic": "newest_stanza"}
 """The column of `store` with the highest id that was given in each table."""
-
-ALIKE = """
-SELECT wanted.n, events.id, events.seen / 1e3::float8, events.stanza,
-  events.observer = wanted.observer
-FROM unnest(?::bigint[], ?::bigint[], ?::bigint[], ?::int[], ?::bigint[])
-  WITH ORDINALITY AS wanted (content, stanza, seen, observer, number, n)
-JOIN entries AS events ON events.room = ? AND {}
-WHERE events.id <= ? AND CASE WHEN events.observer = wanted.observer
-  THEN events.number = wanted.number ELSE events.shared = 1 AND events.file <> ? END
-"""
-NEAR = """events.content = wanted.content
-  AND events.seen BETWEEN wanted.seen - 30000 AND wanted.seen + 30000"""
-NAMED = "events.stanza = wanted.stanza"
-"""Find the rows that may be the same event: a copy of the same row, or another file's."""

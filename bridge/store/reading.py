@@ -63,7 +63,6 @@ class Reading:
         source = database or file
         assert source is not None  # one of the two is there
         self._source: SqlDatabase = source
-        self.unreadable: set[int] = set()
         self.patience = source.patience
 
     def begin(
@@ -139,51 +138,54 @@ class Reading:
         return [*tenures.values()]
 
     def alike(
-        self, room: str, domain: str, run: str, wanted: Sequence[Wanted]
+        self, room: str, domain: str, wanted: Sequence[Wanted], run: str
     ) -> list[list[Alike]]:
         """Return for each wanted event of this run the rows that it may be."""
         rows = [list[Alike]() for _ in wanted]
-        for number, source in enumerate((self._file, self._database)):
-            looked = [] if source is None else source.alike(room, domain, run, wanted)
-            for place, alike in enumerate(looked):
-                # The database's ids are negative here, to tell them from the file's.
-                rows[place] += [it._replace(id=-it.id if number else it.id) for it in alike]
+        if self._file is not None:
+            rows = self._file.alike(room, domain, wanted, run)
+        if self._database is not None:
+            # The database's ids are negative here, to tell them from the file's.
+            theirs = self._database.alike(room, domain, wanted)
+            for alike, more in zip(rows, theirs, strict=True):
+                alike += [it._replace(id=-it.id) for it in more]
         return rows
 
     def page(
         self, query: Query, *, after: int, until: int, limit: int, backward: bool = False
-    ) -> tuple[list[Recorded], int]:
-        """Return the first events that match, and the id up to which all were read."""
+    ) -> tuple[list[Recorded], int, int]:
+        """Return the first events that match, and the id up to which all were read.
+
+        The last value counts the damaged rows that were left out.
+        """
         extent = self._extent
         assert extent is not None
         if until > extent.base if backward else after >= extent.base:
             return self._tail(extent, query, after, until, limit, backward=backward)
         if self._database is None or (not backward and after >= extent.last):
-            return [], after if backward else extent.base
-        rows, end = self._database.page(
+            return [], after if backward else extent.base, 0
+        rows, end, damaged = self._database.page(
             query, after=after, until=min(until, extent.last), limit=limit, backward=backward
         )
-        self.unreadable |= self._database.unreadable
         if not backward and end >= extent.last < until:
             end = extent.base
-        return [row for row in rows if not self._was_shown(extent, query, row)], end
+        return [row for row in rows if not self._was_shown(extent, query, row)], end, damaged
 
     def _tail(
         self, extent: Extent, query: Query, after: int, until: int, limit: int, *, backward: bool
-    ) -> tuple[list[Recorded], int]:
+    ) -> tuple[list[Recorded], int, int]:
         if self._file is None:
-            return [], max(after, extent.base) if backward else until
+            return [], max(after, extent.base) if backward else until, 0
         off = extent.base - extent.sent
-        rows, end = self._file.page(
+        rows, end, damaged = self._file.page(
             query,
             after=max(after, extent.base) - off,
             until=until - off,
             limit=limit,
             backward=backward,
         )
-        self.unreadable |= {-id_ for id_ in self._file.unreadable}
         kept = [row for row in rows if not self._comes(extent, query, row)]
-        return [replace(row, id=row.id + off) for row in kept], end + off
+        return [replace(row, id=row.id + off) for row in kept], end + off, damaged
 
     def _was_shown(self, extent: Extent, query: Query, row: Recorded) -> bool:
         """Whether the reader has seen the event as a row of its file."""
@@ -197,7 +199,7 @@ class Reading:
         if self._file.has_same(row.id, before.row):
             return True
         wanted = Wanted(key_of(row.event), row.seen - self._ahead(), -inf)
-        (alike,) = self._file.alike(row.room, query.domain, "", [wanted])
+        (alike,) = self._file.alike(row.room, query.domain, [wanted])
         unsent, _ = self._marks(query.stanzas)
         alike = [it for it in alike if unsent < it.id <= before.row]
         return paired([wanted], [alike], extent.taken) != [None]
@@ -210,7 +212,5 @@ class Reading:
             known = extent.before.id
             return known > 0 and 0 < self._file.same_as(row.row) <= known
         wanted = Wanted(key_of(row.event), row.seen + self._ahead(), -inf)
-        (alike,) = self._database.alike(
-            row.room, query.domain, "", [wanted], name=extent.file, until=extent.base
-        )
+        (alike,) = self._database.alike(row.room, query.domain, [wanted], extent.file, extent.base)
         return paired([wanted], [alike], extent.taken) != [None]

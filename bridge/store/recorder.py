@@ -258,7 +258,6 @@ class Recorder:
             self._pending = self._writer.pending
             self._batch.clear()
             self._committed()
-            self._note(database.warnings)
             if database.has_former:
                 database.has_former = moving.move(database)
             if self._delete(database):

@@ -70,7 +70,7 @@ def ship(outbox: Outbox, database: PostgresqlDatabase, host: str) -> bool:
         ahead = ahead if abs(ahead) > SHIFT_SECONDS else 0.0
         waiting = [each for each in batch.shipped if each.number > reached.event]
         rows = [_ahead(each, ahead) for each in waiting]
-        known = known_to(database, mark.id, rows, outbox, batch)
+        known = known_to(database, rows, outbox, batch)
         database.ship([each for each in rows if each.number not in known], mark.id)
         for row in batch.stanzas:
             if row.id > reached.stanza:
@@ -111,7 +111,6 @@ def _until(
 
 def known_to(
     database: PostgresqlDatabase,
-    file: int,
     rows: Sequence[Shipped],
     outbox: Outbox,
     batch: Shipment,
@@ -124,9 +123,10 @@ def known_to(
         place = (room, domain)
         here = [each for each in rows if (each.happened.room, each.observer.domain) == place]
         stays = [tenure for *where, tenure in batch.tenures if (*where,) == place]
-        wanted = [_wanted(each, stays) for each in here]
-        by = [each.observer for each in here]
-        looked = database.alike(room, domain, "", wanted, file=file, observers=by)
+        wanted = [
+            _wanted(each, stays)._replace(by=database.observer(each.observer)) for each in here
+        ]
+        looked = database.alike(room, domain, wanted, outbox.file.name)
         # Of what is not shared, only a copy of the file has the same row.
         theirs = [
             [row for row in alike if each.happened.shared or row.copied]
@@ -287,7 +287,7 @@ class Shipper:
             def add(events: list[Shipped]) -> None:
                 mark = database.mark(outbox.file.name, self._host, batch.sent)
                 numbered = [each._replace(number=-n) for n, each in enumerate(events, 1)]
-                known = known_to(database, mark.id, numbered, outbox, batch)
+                known = known_to(database, numbered, outbox, batch)
                 lacking = [each for each in numbered if each.number not in known]
                 database.ship([each._replace(number=0) for each in lacking], mark.id)
 

@@ -38,7 +38,7 @@ from bridge.store.database import (
     Tenure,
     TracedXml,
 )
-from bridge.store.errors import left_out
+from bridge.store.pairing import SAME_SECONDS, Alike, Wanted
 from bridge.store.queries import DATED, among
 
 # A message that a bridge sent has a `message` below zero, and the room's copy of it the same number
@@ -54,6 +54,20 @@ SELECT events.id, events.at, jid, events.event, account, nickname, run, events.s
 _STANZAS = """
 SELECT events.id, events.at, '', direction, connection, xml, account, nickname, run, 0, 0, events.at
 """
+
+GIVEN = ("n", "content", "stanza", "seen", "observer", "number", "ours")
+"""The fields of each wanted event, as `alike` gives them to the database: JSON objects."""
+
+_ALIKE = """
+SELECT given.n, events.id, events.seen / CAST(1000 AS DOUBLE PRECISION), events.stanza,
+  events.observer = given.observer
+FROM {given} CROSS JOIN entries AS events
+WHERE events.room = (SELECT id FROM places WHERE {place}) AND {same} AND {other}
+"""
+_NAMED = "events.stanza = given.stanza"
+_NEAR = f"""events.content = given.content
+AND events.seen BETWEEN given.seen - {SAME_SECONDS * 1000:.0f}
+  AND given.seen + {SAME_SECONDS * 1000:.0f}"""
 
 _TENURE = (int, str, float, float, float, float, int, str)
 """The types of the columns of `Tenure`."""
@@ -76,6 +90,10 @@ class SqlDatabase(ABC):
     SETTINGS: ClassVar[str]
     """The table with one row, which is about the store as a whole."""
     ENTRIES: ClassVar[str] = "entries AS events"
+    GIVEN: ClassVar[str]
+    """The objects of a JSON array as rows with the columns of `GIVEN`."""
+    OTHER: ClassVar[str]
+    """The condition that a row may be a wanted event that another observed."""
     FILES: ClassVar[str] = ""
     """Joins the files that rows came from."""
     NUMBER: ClassVar[str] = "events.id"
@@ -93,10 +111,6 @@ class SqlDatabase(ABC):
         """Ids of observers and rooms, by the table and the other columns."""
         self._ids_read = ids_read
         self.target = target
-        self.warnings: dict[str, str] = {}
-        """What is wrong with the store: a sentence for each kind of trouble."""
-        self.unreadable: set[int] = set()
-        """The ids of the damaged rows that `page` has left out so far."""
 
     @abstractmethod
     def all(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
@@ -210,6 +224,23 @@ class SqlDatabase(ABC):
         Each row has its id, or None for the next one.
         """
 
+    def among_others(
+        self, room: str, domain: str, wanted: Sequence[Wanted], *values: object
+    ) -> list[list[Alike]]:
+        """Return for each wanted event the rows that it may be; `values` are for `OTHER`."""
+        rows = [list[Alike]() for _ in wanted]
+        given = [
+            (n, *each.key, round(1000 * each.seen), each.by, each.row, int(each.ours))
+            for n, each in enumerate(wanted)
+        ]
+        text = queries.encoded([dict(zip(GIVEN, it, strict=True)) for it in given])
+        place = self._where(jid=room, domain=domain)
+        for same in (_NAMED, _NEAR):
+            statement = _ALIKE.format(given=self.GIVEN, place=place, same=same, other=self.OTHER)
+            for n, *row in self.all(statement, (text, *self._values(room, domain), *values)):
+                rows[n].append(Alike(*row))
+        return rows
+
     @property
     @abstractmethod
     def file(self) -> str:
@@ -227,12 +258,10 @@ class SqlDatabase(ABC):
     def remove(self, table: str, ids: Sequence[int]) -> None:
         """Delete rows, damaged ones, too, and count what is gone."""
 
-    @abstractmethod
-    def shrink(self) -> None:
+    def shrink(self) -> None:  # noqa: B027 - a server reuses the space by itself (autovacuum)
         """Give some of the space of deleted rows back to the system."""
 
-    @abstractmethod
-    def checkpoint(self) -> None:
+    def checkpoint(self) -> None:  # noqa: B027 - see `shrink`
         """Give the rest of that space back, outside of a transaction."""
 
     @abstractmethod
@@ -270,8 +299,10 @@ class SqlDatabase(ABC):
 
     def page(
         self, query: Query, *, after: int, until: int, limit: int, backward: bool = False
-    ) -> tuple[list[Recorded], int]:
+    ) -> tuple[list[Recorded], int, int]:
         """Return the first events that match, and the id up to which all were read.
+
+        The last value counts the damaged rows that were left out.
 
         Only ids above `after` and up to `until` are read, and only a bounded number of them; ids
         that no row has are passed over. So there may be more matches above the returned id. With
@@ -305,16 +336,13 @@ class SqlDatabase(ABC):
                 rest,
             )
             read_to = min(edge_id, first) if backward else max(edge_id, last)
-        return self.readable(rows, stanzas=query.stanzas), read_to
+        readable = self.readable(rows, stanzas=query.stanzas)
+        return readable, read_to, len(rows) - len(readable)
 
     def readable(self, rows: list[tuple[Any, ...]], *, stanzas: bool) -> list[Recorded]:
-        """Return the events in the rows. Unreadable rows are noted."""
+        """Return the events in the rows, without the damaged rows."""
         exact = map(queries.with_stanza, rows) if stanzas else rows
-        events = [event for row in exact if (event := queries.recorded(row)) is not None]
-        if len(events) < len(rows):
-            self.unreadable |= {row[0] for row in rows} - {event.id for event in events}
-            self.warnings["damaged"] = left_out(len(self.unreadable))
-        return events
+        return [event for row in exact if (event := queries.recorded(row)) is not None]
 
     def select(self, *, stanzas: bool) -> str:
         """Return the SQL that selects all events, or stanzas, as `readable` takes them."""

@@ -15,8 +15,8 @@ from bridge.store.clock import boot, steady
 from bridge.store.database import Query, Sent
 from bridge.store.decision import SILENCE_SECONDS
 from bridge.store.errors import BrokenStoreError
-from bridge.store.pairing import SAME_SECONDS, Alike, Wanted
-from bridge.store.sql import SqlDatabase
+from bridge.store.pairing import Alike, Wanted
+from bridge.store.sql import GIVEN, SqlDatabase
 from bridge.store.sqlite_file import SqliteFile
 from bridge.store.tables import FORMER_VERSION, weight_of
 
@@ -37,9 +37,7 @@ MAX_ID = 10**17
 """No store reaches this id. A higher id means damage, and SQLite might find no id for the next
 row."""
 
-_OURS = "SELECT id FROM runs WHERE run = ?"
-
-_ROOM = "SELECT id FROM places WHERE jid = ? AND domain = ? AND target = ?"
+_GIVEN = ", ".join(f"json_extract(value, '$.{name}') AS {name}" for name in GIVEN)
 
 _NAME = re.compile("[0-9a-f]{1,32}")
 """The name of a store."""
@@ -54,6 +52,11 @@ class SqliteDatabase(SqliteFile, SqlDatabase):
     # Python makes this searchable form, which takes ten times as long as `lower`.
     SAID = "searchable(CAST(event AS BLOB))"
     SETTINGS = "file"
+    GIVEN = f"(SELECT {_GIVEN} FROM json_each(?)) AS given"
+    OTHER = (
+        "CASE WHEN events.observer IN (SELECT id FROM runs WHERE run = ?) "
+        "THEN given.ours ELSE events.shared END = 1"
+    )
     ENTRIES = "entries AS events NOT INDEXED"
     TARGETED = " AND target = ?"
 
@@ -123,23 +126,10 @@ class SqliteDatabase(SqliteFile, SqlDatabase):
         return int(rows[-1][0] or self.row("SELECT last_insert_rowid()")[0])
 
     def alike(
-        self, room: str, domain: str, run: str, wanted: Sequence[Wanted]
+        self, room: str, domain: str, wanted: Sequence[Wanted], run: str = ""
     ) -> list[list[Alike]]:
         """Return for each wanted event of this run the shared rows of other runs that it may be."""
-        select = (
-            f"SELECT id, seen / 1e3, stanza FROM entries WHERE room = ({_ROOM}) AND {{}} "
-            f"AND iif(observer IN ({_OURS}), ?, shared)"
-        )
-        named = select.format("stanza = ?")
-        near = select.format("content = ? AND seen BETWEEN ? AND ?")
-        place, rows = (room, domain, self.target), []
-        for each in wanted:
-            key, whose = each.key, (run, each.ours)
-            alike = key.stanza is not None and self.all(named, (*place, key.stanza, *whose))
-            around = (1000 * (each.seen + off) for off in (-SAME_SECONDS, SAME_SECONDS))
-            alike = alike or self.all(near, (*place, key.content, *around, *whose))
-            rows.append([Alike(*row) for row in alike if type(row[1]) is float])
-        return rows
+        return self.among_others(room, domain, wanted, run)
 
     def enter(self, room: str, domain: str, run: str, since: float, at: float) -> int:
         """Begin the tenure of a run; return its id."""

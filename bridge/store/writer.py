@@ -278,7 +278,7 @@ class Writer:
         wanted: list[Wanted],
     ) -> list[Observed]:
         """Return the events that the store lacks, and note the rows of the others as taken."""
-        looked = self._file.alike(name, me.domain, me.run, wanted)
+        looked = self._file.alike(name, me.domain, wanted, me.run)
         rows = paired(wanted, looked, {*room.taken})
         until = self._by_file(self._moment.now) + 2 * SAME_SECONDS
         room.taken |= {row.id: until for row in rows if row is not None}

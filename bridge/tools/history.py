@@ -11,7 +11,7 @@ from bridge.mcp.errors import ArgumentError, ToolError
 from bridge.mcp.schema import Unlisted, always
 from bridge.mcp.toolset import tool
 from bridge.store.database import Recorded
-from bridge.store.errors import LEFT_OUT, StoreError, left_out
+from bridge.store.errors import StoreError, left_out
 from bridge.text import iso, iso_of, quoted
 from bridge.tools import paging
 from bridge.tools.entries import FIELDS, RESULT_BYTES, Entry, brief, fit, fold_repeat, json_size
@@ -242,16 +242,8 @@ async def read_store(search: Search) -> dict[str, object]:
     if seen and not page.more:
         missing = await walk.unrecorded(seen, journal.numbering.epoch)
         await _add_unrecorded(search, missing, seen[-1].number)
-    return {"oldest": walk.oldest, "warnings": _warnings(link, walk.unreadable)}
-
-
-def _warnings(link: RoomLink, unreadable: int) -> list[str]:
-    """Warn of events that are not recorded or cannot be read: no page of the store shows them."""
-    warnings = link.warnings()
-    if unreadable:  # this replaces the recorder's own warning of the kind
-        warnings = [warning for warning in warnings if not warning.endswith(LEFT_OUT)]
-        warnings.append(left_out(unreadable))
-    return warnings
+    damaged = [left_out(walk.unreadable)] if walk.unreadable else []
+    return {"oldest": walk.oldest, "warnings": link.warnings() + damaged}
 
 
 async def _add_unrecorded(search: Search, records: Sequence[Record], last: int) -> None:

@@ -70,7 +70,6 @@ class Table:
         self.by_content = defaultdict[int, list[Row]](list)
         self.by_stanza = defaultdict[int, list[Row]](list)
         self.known: dict[tuple[str, int], Tenure] = {}
-        self.unreadable = set[int]()
 
     def state(self) -> Any:
         return len(self.rows), {**self.known}
@@ -109,10 +108,10 @@ class Table:
 
     def page(
         self, _query: Query, *, after: int, until: int, limit: int, backward: bool = False
-    ) -> tuple[list[Recorded], int]:
+    ) -> tuple[list[Recorded], int, int]:
         assert not backward
         rows = self.rows[after : min(until, after + FEW)]
-        return [row.recorded() for row in rows], rows[-1].id if rows else until
+        return [row.recorded() for row in rows], rows[-1].id if rows else until, 0
 
     def tenures(self, _room: str, _domain: str, since: float = -inf) -> list[Tenure]:
         return [it for it in self.known.values() if it.until >= since]
@@ -156,7 +155,7 @@ class File(Table):
         pass
 
     def alike(
-        self, _room: str, _domain: str, run: str, wanted: Sequence[Wanted]
+        self, _room: str, _domain: str, wanted: Sequence[Wanted], run: str = ""
     ) -> list[list[Alike]]:
         return [
             [
@@ -273,6 +272,9 @@ class Base(Table):
         (name,) = (name for name, it in self.marks_.items() if it.id == mark.id)
         self.marks_[name] = mark
 
+    def observer(self, _observer: Observer) -> int:
+        return 0
+
     def _name(self, file: int) -> str:
         return next(name for name, it in self.marks_.items() if it.id == file)
 
@@ -294,10 +296,9 @@ class Base(Table):
         return len(self.rows), mark and mark.sent
 
     def alike(
-        self, _room: str, _domain: str, _run: str, wanted: Sequence[Wanted], *, file: int = 0,
-        name: str = "", observers: Sequence[Observer] = (), until: int = 10**9,
+        self, _room: str, _domain: str, wanted: Sequence[Wanted], name: str = "",
+        until: int = 10**9,
     ) -> list[list[Alike]]:  # fmt: skip
-        name = name or self._name(file)
         return [
             [
                 Alike(it.id, it.seen, it.happened.key and it.happened.key.stanza)
@@ -413,7 +414,7 @@ class World:
             first = int(person.cursor[1]) if person.cursor else span.first
             shown = []
             while first < span.last:
-                page, first = reading.page(QUERY, after=first, until=span.last, limit=FEW)
+                page, first, _ = reading.page(QUERY, after=first, until=span.last, limit=FEW)
                 part = _with_gaps(reading, DOMAIN, page)
                 if part is None:
                     return

@@ -205,7 +205,9 @@ def test_a_row_with_a_damaged_id_does_not_lead_back_to_rows_that_were_read(tmp_p
     read, far = list[int](), 64 - limit
     with shelf.opened() as database:
         while far < 127 and len(read) < 200:
-            rows, far = database.page(Query((ROOM,), "example"), after=far, until=127, limit=limit)
+            rows, far, _ = database.page(
+                Query((ROOM,), "example"), after=far, until=127, limit=limit
+            )
             read += [row.id for row in rows]
     assert read == [*range(15, 64), *range(65, 128)]
 

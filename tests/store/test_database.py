@@ -30,7 +30,7 @@ def _said(*bodies: str, at: float = 1.0) -> list[Happened]:
 
 
 def _ids(database: SqlDatabase) -> dict[int, str]:
-    events, _ = database.page(QUERY, after=0, until=database.newest(), limit=100)
+    events, _, _ = database.page(QUERY, after=0, until=database.newest(), limit=100)
     return {event.id: event.event["body"] for event in events}
 
 

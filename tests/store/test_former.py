@@ -77,7 +77,7 @@ def _texts(path: Path) -> list[object]:
     """What a reader is shown of both rooms."""
     with closing(SqliteDatabase(path, writable=False)) as database:
         query = Query((LOBBY, DESK), "localhost", connection_of=("bot@localhost",))
-        rows, _ = database.page(query, after=0, until=database.newest(), limit=1_000)
+        rows, _, _ = database.page(query, after=0, until=database.newest(), limit=1_000)
         return [row.event.get("body", row.event["kind"]) for row in rows]
 
 

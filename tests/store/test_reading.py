@@ -112,7 +112,7 @@ def test_no_text_is_missed_whatever_is_in_it(
     with shared.opened() as filled:
         before = filled.newest()
         shared.put(*kinds)
-        found, _ = filled.page(query, after=before, until=filled.newest(), limit=9)
+        found, _, _ = filled.page(query, after=before, until=filled.newest(), limit=9)
     written = [before + number for number in range(1, 6)]
     assert [one.id for one in found if text + other] == written * bool(text + other)
 
@@ -201,7 +201,7 @@ def test_what_we_said_is_known_to_be_heard_by_its_own_copy_and_no_other(shelf: S
     with shelf.opened() as database:
         with database.transaction():
             database.append(NIGHTLY, [*sent, *others, *copies])
-        found, _ = database.page(Query((ROOM,), "example"), after=0, until=6, limit=6)
+        found, _, _ = database.page(Query((ROOM,), "example"), after=0, until=6, limit=6)
     assert [one.echoed for one in found] == [True, False, True, False, False, False]
 
 
@@ -269,7 +269,7 @@ async def test_looks_of_any_length_find_each_event_once_and_in_order(
             first, last = within.first, within.last
             found: list[int] = []
             while first < last:
-                rows, far = database.page(
+                rows, far, _ = database.page(
                     query, after=first, until=last, limit=limit, backward=backward
                 )
                 assert len(rows) <= limit

@@ -89,7 +89,7 @@ async def test_whoever_reads_on_from_a_cursor_sees_every_id_of_sixteen_recorders
                 last = over.is_set()
                 newest = database.newest()
                 while place < newest:
-                    events, place = database.page(QUERY, after=place, until=newest, limit=50)
+                    events, place, _ = database.page(QUERY, after=place, until=newest, limit=50)
                     ids += [event.id for event in events]
 
     with ThreadPoolExecutor(READERS) as threads:
@@ -125,7 +125,7 @@ def test_of_writers_that_commit_crosswise_a_reader_misses_no_event(
         nonlocal place
         newest = reading.newest()
         while place < newest:
-            events, place = reading.page(QUERY, after=place, until=newest, limit=9)
+            events, place, _ = reading.page(QUERY, after=place, until=newest, limit=9)
             told.extend(event.event["jid"] for event in events)
 
     with (
@@ -167,7 +167,7 @@ def test_behind_a_pooler_in_transaction_mode_all_is_the_same(
                             with pytest.raises(BusyStoreError), second.transaction():
                                 pass
                         database.newest()
-                events, _ = reading.page(QUERY, after=0, until=reading.newest(), limit=99)
+                events, _, _ = reading.page(QUERY, after=0, until=reading.newest(), limit=99)
                 assert len(events) == 2 * number + 2
             assert reading.span(QUERY).last == 12
         with pytest.raises(RefusedStoreError, match="nowhere"):
@@ -410,7 +410,7 @@ def test_an_event_of_two_machines_is_shown_by_its_lowest_id_whatever_is_asked(
             if mark == 2:
                 second.ships()
         first.ships()
-        rows, _ = database.page(QUERY, after=0, until=database.newest(), limit=99)
+        rows, _, _ = database.page(QUERY, after=0, until=database.newest(), limit=99)
         said = {row.id: row.event["jid"] for row in rows if row.event["kind"] == "message"}
         assert [*said.values()] == [1, 2, 3, 4, 5, 6]
         # The rest of the second machine's file is in the database, and it does not know that.
@@ -420,7 +420,9 @@ def test_an_event_of_two_machines_is_shown_by_its_lowest_id_whatever_is_asked(
         reading, shown = Reading(database, file, extent), list[int]()
         begin, end = span.first, span.last
         while begin < end:
-            page, reached = reading.page(query, after=begin, until=end, limit=2, backward=backward)
+            page, reached, _ = reading.page(
+                query, after=begin, until=end, limit=2, backward=backward
+            )
             shown += [row.id for row in page if row.event["kind"] == "message"]
             begin, end = (begin, reached) if backward else (reached, end)
         wanted = [id_ for id_, mark in said.items() if mark % 2 or "contains" not in asked]
