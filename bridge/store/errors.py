@@ -47,7 +47,3 @@ class AwayStoreError(StoreError):
 
 class RefusedStoreError(AwayStoreError):
     """The database refused us: a person has to correct a wrong password, role or name."""
-
-
-class UnsureStoreError(AwayStoreError):
-    """The connection broke before COMMIT was answered."""

@@ -35,7 +35,7 @@ def move(database: SqliteDatabase) -> bool:
             (MOVED,),
         )
         end = database.row("SELECT coalesce(former_end, 0) FROM file")[0]
-        database.insert([(row[0], *former_columns(*row[1:8])) for row in events if row[0] <= end])
+        database.insert([former_columns(row[:8]) for row in events if row[0] <= end])
         for row in events:
             if row[0] > end:
                 _take(database, *row[3:5], *row[7:])

@@ -20,6 +20,7 @@ from bridge.store.pairing import Alike, Wanted
 from bridge.store.postgresql_connection import MAX_ID, NEWEST, DatabaseConnection
 from bridge.store.postgresql_moving import migrate
 from bridge.store.postgresql_tables import (
+    ATTEND,
     BYTES,
     FORMER_VERSION,
     NEWEST_OF,
@@ -131,17 +132,13 @@ class PostgresqlDatabase(DatabaseConnection, SqlDatabase):
 
     def mark(self, file: str, host: str, sent: Sent) -> Mark:
         """Return what the database knows about a file; make it known if it is not."""
-        find = (
-            "SELECT id, host, sent, sent_stanza, extract(epoch FROM clock_timestamp())::float8 "
-            "FROM files WHERE name = ?"
+        self.all(
+            "INSERT INTO files (name, host, sent, sent_stanza) SELECT ?, ?, ?, ? "
+            "WHERE NOT EXISTS (SELECT 1 FROM files WHERE name = ?)",
+            (file, host, *sent, file),
         )
-        if not (rows := self.all(find, (file,))):
-            self.all(
-                "INSERT INTO files (name, host, sent, sent_stanza) VALUES (?, ?, ?, ?)",
-                (file, host, *sent),
-            )
-            rows = self.all(find, (file,))
-        return Mark(*rows[0])
+        names = "id, host, sent, sent_stanza, extract(epoch FROM clock_timestamp())::float8"
+        return Mark(*self.row(f"SELECT {names} FROM files WHERE name = ?", (file,)))
 
     def hear(self, mark: Mark) -> None:
         """Write up to which rows the file was shipped, and that it was heard of now."""
@@ -153,46 +150,32 @@ class PostgresqlDatabase(DatabaseConnection, SqlDatabase):
 
     def attend(self, file: int, tenures: Sequence[tuple[str, str, Tenure]]) -> None:
         """Write the tenures of a file, each with its room and domain."""
-        first = min((tenure.id for *_, tenure in tenures), default=0)
-        find = "SELECT id, until_at, ended FROM tenures WHERE file = ? AND id >= ?"
-        known = {*self.all(find, (file, first))}
-        for room, domain, tenure in tenures:
-            if (tenure.id, tenure.until_at, int(tenure.ended)) in known:
-                continue
-            self.all(
-                "INSERT INTO tenures (file, place, id, run, since, until, since_at, until_at, "
-                "ended) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (file, id) DO "
-                "UPDATE SET until = excluded.until, until_at = excluded.until_at, "
-                "ended = excluded.ended WHERE tenures.until < excluded.until "
-                "OR tenures.ended <> excluded.ended",
-                (file, self.place(room, domain), *tenure[:-2], int(tenure.ended)),
-            )
+        rows = [
+            it._asdict() | {"file": file, "place": self.place(*where), "ended": int(it.ended)}
+            for *where, it in tenures
+        ]
+        self.all(ATTEND, (queries.encoded(rows),))
 
-    def silent(self, file: str, seconds: float) -> list[tuple[str, float]]:
+    def silent(self, file: str, seconds: float) -> list[tuple[Any, ...]]:
         """Return the hosts that went silent in the last `seconds` with tenures not ended, and when.
 
         The file of this name is left out.
         """
-        return [
-            (host, beat)
-            for host, beat in self.all(
-                "SELECT host, max(files.beat) FROM files WHERE name <> ? AND EXISTS "
-                "(SELECT 1 FROM tenures WHERE file = files.id AND ended = 0) GROUP BY host "
-                "HAVING extract(epoch FROM clock_timestamp()) - max(files.beat) BETWEEN ? AND ?",
-                (file, SILENCE_SECONDS, seconds),
-            )
-        ]
+        return self.all(
+            "SELECT host, max(files.beat) FROM files WHERE name <> ? AND EXISTS "
+            "(SELECT 1 FROM tenures WHERE file = files.id AND ended = 0) GROUP BY host "
+            "HAVING extract(epoch FROM clock_timestamp()) - max(files.beat) BETWEEN ? AND ?",
+            (file, SILENCE_SECONDS, seconds),
+        )
 
-    def add(self, table: str, rows: Sequence[Sequence[Any]]) -> int:
+    def add(self, table: str, rows: Sequence[dict[str, Any]]) -> int:
         """Insert rows; return the id of the last one."""
-        columns, texts, size = (*queries.COLUMNS[table], "file", "number"), list[str](), 0
-        last = self.newest(stanzas=table == "traffic")
+        texts, size, last = list[str](), 0, self.newest(stanzas=table == "traffic")
         for row in rows:
-            last = row[0] or last + 1
-            values = dict(zip(columns, row, strict=True)) | {"id": last}
-            if not values.get("plain", 1):
-                values["said"] = queries.said_of(queries.event_of(values["event"]) or {})
-            texts.append(queries.encoded(values))
+            last = row.get("id", last + 1)
+            event = None if row.get("plain") else queries.event_of(row.get("event"))
+            said = event and queries.said_of(event)
+            texts.append(queries.encoded(row | {"id": last, "said": said}))
             size += len(texts[-1])
             if size >= STATEMENT_BYTES:
                 self._insert(table, texts)

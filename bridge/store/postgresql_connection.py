@@ -23,7 +23,6 @@ from bridge.store.errors import (
     NotOurStoreError,
     RefusedStoreError,
     StoreError,
-    UnsureStoreError,
 )
 from bridge.text import one_line
 
@@ -125,23 +124,6 @@ class DatabaseConnection:
         """Open a transaction and lock the store."""
         self.all(BEGIN)
         self.row("SELECT id FROM store FOR UPDATE")
-
-    def commit(self) -> None:
-        """End the transaction.
-
-        Raises `UnsureStoreError` if the connection broke before COMMIT was answered.
-        """
-        try:
-            self.all("COMMIT")
-        except AwayStoreError as error:
-            if self._connection.closed:
-                raise UnsureStoreError(str(error)) from error
-            raise
-
-    def roll_back(self) -> None:
-        """Undo the transaction, if the connection still stands."""
-        with suppress(StoreError):
-            self.all("ROLLBACK")
 
     def close(self) -> None:
         """Close the connection."""

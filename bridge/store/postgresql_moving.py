@@ -46,7 +46,8 @@ def migrate(database: SqlDatabase) -> None:
                 return  # another bridge was faster
             database.all(KNOWN)
             events = database.all(EVENTS, (MOVED,))
-            database.insert([(id_, *former_columns(*row), 0, id_) for id_, *row in events])
+            rows = [former_columns(row) | {"file": 0, "number": row[0]} for row in events]
+            database.insert(rows)
             moved = bool(database.all(STANZAS, (MOVED,)) or events)
             if not moved:
                 database.all(END)

@@ -68,3 +68,12 @@ BYTES = {
 
 NEWEST_OF = {"entries": "newest", "traffic": "newest_stanza"}
 """The column of `store` with the highest id that was given in each table."""
+
+ATTEND = """
+INSERT INTO tenures SELECT given.* FROM json_populate_recordset(NULL::tenures, ?::json) AS given
+LEFT JOIN tenures AS known ON known.file = given.file AND known.id = given.id
+WHERE known.id IS NULL OR known.until < given.until OR known.ended <> given.ended
+ON CONFLICT (file, id) DO UPDATE SET until = excluded.until, until_at = excluded.until_at,
+  ended = excluded.ended
+"""
+"""Writes the tenures that are new, have gone on, or have ended; they come as JSON."""

@@ -1,11 +1,11 @@
 """Turns events into the columns of a row, and rows into events. Pure."""
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from hashlib import blake2b
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 from bridge.store.database import Amount, Happened, Observer, Query, Recorded
 from bridge.store.pairing import key_of
@@ -28,60 +28,48 @@ row."""
 _encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 
 
-class EventColumns(NamedTuple):
-    """The columns of an event, but for its id."""
-
-    room: int
-    observer: int
-    at: int
-    seen: int
-    shared: int
-    kind: str
-    plain: int
-    content: int | None
-    stanza: int | None
-    message: int | None
-    event: str
-
-
 COLUMNS: Mapping[str, tuple[str, ...]] = {
-    "entries": ("id", *EventColumns._fields),
+    "entries": (
+        *("id", "room", "observer", "at", "seen", "shared", "kind", "plain"),
+        *("content", "stanza", "message", "event"),
+    ),
     "traffic": ("id", "at", "observer", "direction", "connection", "xml"),
 }
 """The columns of each table of rows that every store has."""
 
 
-def columns_of(happened: Happened, room: int, observer: int) -> EventColumns:
+def columns_of(happened: Happened, room: int, observer: int) -> dict[str, Any]:
     """Return the columns of an event, with the ids of its room and observer."""
     exact, event = encoded(happened.event), happened.event
     seen = happened.at if happened.seen is None else happened.seen
     content, stanza = happened.key or key_of(event)
-    return EventColumns(
-        room,
-        observer,
-        round(happened.at * 1000),
-        round(seen * 1000),
-        int(happened.shared),
-        event["kind"],
+    return {
+        "room": room,
+        "observer": observer,
+        "at": round(happened.at * 1000),
+        "seen": round(seen * 1000),
+        "shared": int(happened.shared),
+        "kind": event["kind"],
         # Whether the searchable form of a text in this JSON is the text in lower case.
-        int(exact.isascii() and exact.isprintable() and "\\r" not in exact),
-        content,
-        stanza,
-        message_of(event),
-        exact,
-    )
+        "plain": int(exact.isascii() and exact.isprintable() and "\\r" not in exact),
+        "content": content,
+        "stanza": stanza,
+        "message": message_of(event),
+        "event": exact,
+    }
 
 
-def former_columns(
-    room: Any, observer: Any, at: Any, shared: Any, kind: Any, plain: Any, exact: Any
-) -> EventColumns:
-    """Return the columns of an event that the former version stored, of a damaged one, too."""
-    content = stanza = message = None
-    if (event := event_of(exact)) is not None:
-        (content, stanza), message = key_of(event), message_of(event)
-    return EventColumns(
-        room, observer, at, at, shared, kind, plain, content, stanza, message, exact
-    )
+def former_columns(row: Sequence[Any]) -> dict[str, Any]:
+    """Return the columns of an event that the former version stored, of a damaged one, too.
+
+    `row` has its id, room, observer, time, and the columns up to `plain`; then its exact form.
+    """
+    names = ("id", "room", "observer", "at", "shared", "kind", "plain", "event")
+    columns = dict(zip(names, row, strict=True)) | {"seen": row[3]}
+    if (event := event_of(row[-1])) is not None:
+        content, stanza = key_of(event)
+        columns |= {"content": content, "stanza": stanza, "message": message_of(event)}
+    return columns
 
 
 def message_of(event: Mapping[str, Any]) -> int | None:

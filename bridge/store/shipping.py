@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from math import inf
 from socket import gethostname
+from typing import Any
 
 from bridge.store.database import Sent, Shipped, Tenure, TracedXml
 from bridge.store.errors import (
@@ -169,8 +170,7 @@ class Shipper:
         """What is wrong, in a sentence for users."""
         self._next_try = 0.0
         self._host = gethostname() or "localhost"
-        self._silent: list[tuple[str, float]] = []
-        self._waiting = 0
+        self._silent: list[tuple[Any, ...]] = []
         self._tidied = self._followed = -inf
         self._news = threading.Event()
         self._closing = False

@@ -20,7 +20,7 @@ reads. A process that only reads never waits.
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from math import inf
 from typing import Any, ClassVar
 
@@ -38,6 +38,7 @@ from bridge.store.database import (
     Tenure,
     TracedXml,
 )
+from bridge.store.errors import StoreError
 from bridge.store.pairing import SAME_SECONDS, Alike, Wanted
 from bridge.store.queries import DATED, among
 
@@ -129,13 +130,13 @@ class SqlDatabase(ABC):
         """Open a transaction; it is kept when the block ends, and undone if the block raises.
 
         Raises `BusyStoreError` if another process writes for too long, or if the caller has to
-        repeat the transaction; `UnsureStoreError` at the end of the block if the connection broke
-        before COMMIT was answered.
+        repeat the transaction. If the connection breaks before COMMIT is answered, the block may
+        have been kept or undone: `AwayStoreError`.
         """
         try:
             self.begin()
             yield
-            self.commit()
+            self.all("COMMIT")
         except BaseException:  # whatever ends the block, nothing of it may stay
             self._ids.clear()
             self.roll_back()
@@ -145,13 +146,10 @@ class SqlDatabase(ABC):
     def begin(self) -> None:
         """Open a transaction in which no other process writes."""
 
-    @abstractmethod
-    def commit(self) -> None:
-        """End the transaction."""
-
-    @abstractmethod
     def roll_back(self) -> None:
-        """Undo the transaction, if there is one; raises nothing."""
+        """Undo the transaction, if there is one and the connection still stands."""
+        with suppress(StoreError):
+            self.all("ROLLBACK")
 
     @abstractmethod
     def now(self) -> float:
@@ -170,17 +168,18 @@ class SqlDatabase(ABC):
 
         A team's database notes from which `file` they come, and their numbers there.
         """
-        rows = list[Sequence[Any]]()
+        rows = list[dict[str, Any]]()
         for by, each, number in shipped:
             place, observer = self.place(each.room, by.domain), self.observer(by)
-            rows.append((None, *queries.columns_of(each, place, observer), file, number))
+            origin = {"file": file, "number": number}
+            rows.append(queries.columns_of(each, place, observer) | origin)
         self.insert(rows)
 
-    def insert(self, rows: Sequence[Sequence[Any]]) -> None:
-        """Add events with the columns of their rows, each with its id or None for the next one."""
+    def insert(self, rows: Sequence[dict[str, Any]]) -> None:
+        """Add events by the columns of their rows; a row without an id gets the next one."""
         if rows:
             last = self.add("entries", rows)
-            first = rows[0][0] or last - len(rows) + 1
+            first = rows[0].get("id", last - len(rows) + 1)
             self.all(
                 "UPDATE places SET bytes = coalesce(places.bytes, 0) + added.size FROM "
                 f"(SELECT room, sum({self.BYTES['entries']}) AS size FROM entries "
@@ -196,19 +195,10 @@ class SqlDatabase(ABC):
         A team's database notes from which `file` a stanza comes, and its number there.
         """
         if stanzas:
-            by = self.observer(observer)
+            common = {"observer": self.observer(observer), "file": file, "number": number}
             rows = [
-                (
-                    None,
-                    round(at * 1000),
-                    by,
-                    direction,
-                    connection,
-                    queries.storable(xml),
-                    file,
-                    number,
-                )
-                for at, direction, connection, xml in stanzas
+                it._asdict() | common | {"at": round(it.at * 1000), "xml": queries.storable(it.xml)}
+                for it in stanzas
             ]
             last = self.add("traffic", rows)
             self.all(
@@ -218,10 +208,10 @@ class SqlDatabase(ABC):
             )
 
     @abstractmethod
-    def add(self, table: str, rows: Sequence[Sequence[Any]]) -> int:
-        """Insert rows, whose values are in the order of the columns; return the id of the last.
+    def add(self, table: str, rows: Sequence[dict[str, Any]]) -> int:
+        """Insert rows, each its values by their columns; return the id of the last.
 
-        Each row has its id, or None for the next one.
+        A row without an id gets the next one. Columns that the table does not have are left out.
         """
 
     def among_others(

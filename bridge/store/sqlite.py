@@ -4,8 +4,8 @@ docs/store.md says what is in each table, so that plain `sqlite3` can read it.
 """
 
 import re
-from collections.abc import Sequence
-from itertools import chain
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from time import time
 from typing import Any
@@ -111,25 +111,34 @@ class SqliteDatabase(SqliteFile, SqlDatabase):
         rooms = "" if query.stanzas else " OR room NOT IN (SELECT id FROM places)"
         return f" OR observer NOT IN (SELECT id FROM runs){rooms}"
 
-    def add(self, table: str, rows: Sequence[Sequence[Any]]) -> int:
+    def add(self, table: str, rows: Sequence[dict[str, Any]]) -> int:
         """Insert rows; return the id of the last one.
 
         Of rows with ids, which a former version wrote, damaged ones that no table takes are lost.
         """
-        names = queries.COLUMNS[table]
-        how = "INSERT" if rows[0][0] is None else "INSERT OR IGNORE"
+        names, last = queries.COLUMNS[table], rows[-1].get("id")
+        how = "INSERT" if last is None else "INSERT OR IGNORE"
         for begin in range(0, len(rows), ROWS_AT_ONCE):
-            some = [row[: len(names)] for row in rows[begin : begin + ROWS_AT_ONCE]]
+            some = rows[begin : begin + ROWS_AT_ONCE]
             places = ", ".join([f"({', '.join('?' * len(names))})"] * len(some))
             statement = f"{how} INTO {table} ({', '.join(names)}) VALUES {places}"
-            self.all(statement, [*chain.from_iterable(some)])
-        return int(rows[-1][0] or self.row("SELECT last_insert_rowid()")[0])
+            self.all(statement, [row.get(name) for row in some for name in names])
+        return int(last or self.row("SELECT last_insert_rowid()")[0])
 
     def alike(
         self, room: str, domain: str, wanted: Sequence[Wanted], run: str = ""
     ) -> list[list[Alike]]:
         """Return for each wanted event of this run the shared rows of other runs that it may be."""
         return self.among_others(room, domain, wanted, run)
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Read everything in the block as it is at one moment."""
+        self.all("BEGIN")
+        try:
+            yield
+        finally:
+            self.roll_back()
 
     def enter(self, room: str, domain: str, run: str, since: float, at: float) -> int:
         """Begin the tenure of a run; return its id."""

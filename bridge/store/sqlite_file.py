@@ -89,24 +89,6 @@ class SqliteFile:
         """Open a transaction in which no other process writes."""
         self.all("BEGIN IMMEDIATE")
 
-    def commit(self) -> None:
-        """End the transaction."""
-        self.all("COMMIT")
-
-    def roll_back(self) -> None:
-        """Undo the transaction, if there is one."""
-        with suppress(sqlite3.Error):
-            self._connection.execute("ROLLBACK")
-
-    @contextmanager
-    def snapshot(self) -> Iterator[None]:
-        """Read everything in the block as it is at one moment."""
-        self.all("BEGIN")
-        try:
-            yield
-        finally:
-            self.roll_back()
-
     @contextmanager
     def translated(self) -> Iterator[None]:
         """Raise errors of SQLite as the `StoreError` that they mean."""

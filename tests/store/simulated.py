@@ -26,7 +26,7 @@ from bridge.store.database import (
     Tenure,
 )
 from bridge.store.decision import SILENCE_SECONDS
-from bridge.store.errors import AwayStoreError, BusyStoreError, StoreError, UnsureStoreError
+from bridge.store.errors import AwayStoreError, BusyStoreError, StoreError
 from bridge.store.outbox import Shipment
 from bridge.store.pairing import Alike, Wanted, key_of
 from bridge.store.postgresql import SILENCE_SECONDS as TEAM_SECONDS
@@ -256,13 +256,13 @@ class Base(Table):
         try:
             yield
             if loses == "undone":
-                raise UnsureStoreError("lost")
+                raise AwayStoreError("lost")
         except BaseException:
             self.restore(before)
             raise
         if loses:
             self.away = True
-            raise UnsureStoreError("lost")
+            raise AwayStoreError("lost")
 
     def mark(self, file: str, host: str, sent: Sent) -> Mark:
         known = self.marks_.setdefault(file, Mark(len(self.marks_) + 1, host, *sent, 0.0))

@@ -139,7 +139,7 @@ def test_a_migration_of_a_database_that_is_cut_off_goes_on_where_it_was(
     monkeypatch.setattr(postgresql_moving, "MOVED", 15)
     url, insert, calls = database_url(restore(postgresql)), PostgresqlDatabase.insert, count(1)
 
-    def insert_twice(self: PostgresqlDatabase, rows: Sequence[Sequence[Any]]) -> None:
+    def insert_twice(self: PostgresqlDatabase, rows: Sequence[dict[str, Any]]) -> None:
         insert(self, rows)
         if next(calls) == 3:
             raise AwayStoreError("cut off")
