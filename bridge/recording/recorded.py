@@ -213,7 +213,7 @@ class Walk:
         extent = self._extent
         if not extent.file:
             return f"{RECORDED}{self._span.store}-{id_}"
-        row = extent.before.row if id_ < extent.base else id_ - extent.base + extent.sent
+        row = extent.before[1] if id_ < extent.base else id_ - extent.base + extent.sent
         return f"{RECORDED}{self._span.store}-{min(id_, extent.base)}-{extent.file}-{row}"
 
     def record(self, row: Recorded) -> Record:

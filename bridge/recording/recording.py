@@ -75,12 +75,12 @@ class Recording:
             partial(open_file, place),
             partial(put_aside, file),
             None if isinstance(place, Team) else retention,
-            self._committed,
         )
         if isinstance(place, Team):
             self._shipper = Shipper(
                 place, self.recorder.refuse, stanzas=stanzas, retention=retention
             )
+            self.recorder.committed = self._shipper.wake
         self._readers: dict[str, Reader] = {}
         self._observer: Observer | None = None
         self._inside: set[str] = set()
@@ -111,10 +111,6 @@ class Recording:
         self.recorder.close()
         if self._shipper is not None:
             self._shipper.close()
-
-    def _committed(self) -> None:
-        if self._shipper is not None:
-            self._shipper.wake()
 
     def reader(self, account: str) -> Reader:
         """Return the reader of the store for this account, a bare JID."""

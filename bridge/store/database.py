@@ -60,15 +60,10 @@ class Happened(NamedTuple):
     """When it happened, by the clock that all observers share; None as long as it is not known."""
     key: Key | None = None
     """What all its observers have in common; None as long as it is not computed."""
-
-
-class Shipped(NamedTuple):
-    """An event on its way from a file into the database."""
-
-    observer: Observer
-    happened: Happened
-    number: int
-    """The id of the event in the file."""
+    observer: Observer = Observer("", "", "")
+    """Who observed it; known to the store once it is written."""
+    row: int = 0
+    """The id of the event in the file from which it is shipped to a database; else 0."""
 
 
 class Sent(NamedTuple):
@@ -83,11 +78,10 @@ class Mark(NamedTuple):
 
     id: int
     host: str
-    sent: int
-    """The id of the last event that was shipped, according to the database."""
-    sent_stanza: int
     now: float
     """The time by the clock of the database, in seconds since the epoch."""
+    sent: Sent
+    """How far the file was shipped, according to the database."""
 
 
 class TracedXml(NamedTuple):

@@ -12,7 +12,11 @@ def left_out(rows: int) -> str:
 
 
 class StoreError(Exception):
-    """The root of every exception that `bridge.store` raises: a sentence on what is wrong."""
+    """The root of every exception that `bridge.store` raises: a sentence on what is wrong.
+
+    It is raised itself if the disk is full or read-only, or if writing fails for another reason
+    that may pass.
+    """
 
 
 class NotOurStoreError(StoreError):
@@ -31,10 +35,6 @@ class BrokenStoreError(StoreError):
         self.file = file
         """The device and inode of the broken file. Another bridge may have made a new file
         since."""
-
-
-class FullStoreError(StoreError):
-    """The disk is full or read-only, or writing fails for another reason that may pass."""
 
 
 class BusyStoreError(StoreError):

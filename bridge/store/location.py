@@ -19,7 +19,6 @@ from bridge.store.errors import (
     REMEDY,
     BrokenStoreError,
     BusyStoreError,
-    FullStoreError,
     NotOurStoreError,
     StoreError,
 )
@@ -209,4 +208,4 @@ def _restrict(path: Path, mode: int) -> None:
 def unusable(path: Path, error: OSError) -> StoreError:
     """Return the exception for an error of the system at the path of a store."""
     why = f"{str(path)!r} cannot be used ({error.strerror or type(error).__name__})"
-    return FullStoreError(why) if error.errno in PASSING else NotOurStoreError(f"{why}; {REMEDY}")
+    return StoreError(why) if error.errno in PASSING else NotOurStoreError(f"{why}; {REMEDY}")

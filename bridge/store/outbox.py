@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bridge.files import open_private
-from bridge.store.database import Happened, Observer, Recorded, Sent, Shipped, Tenure
+from bridge.store.database import Happened, Observer, Recorded, Sent, Tenure
 from bridge.store.location import unusable
 from bridge.store.pairing import SAME_SECONDS, key_of
 from bridge.store.retention import EXPIRED_AT_ONCE
@@ -46,7 +46,7 @@ class Shipment:
     """How far the database has confirmed the rows."""
     trying: Sent
     """How far the last transaction went; its answer may be lost."""
-    shipped: list[Shipped]
+    events: list[Happened]
     stanzas: list[Recorded]
     last: Sent
     """How far the batch goes, with damaged rows."""
@@ -123,7 +123,7 @@ class Outbox:
         return Shipment(
             sent,
             trying,
-            [*map(_shipped, events)],
+            [*map(_happened, events)],
             file.readable(stanzas, stanzas=True),
             Sent(rows[-1][0] if rows else sent.event, stanzas[-1][0] if stanzas else sent.stanza),
             len(rows) - len(events),
@@ -241,8 +241,6 @@ class Outbox:
         return len(ids)
 
 
-def _shipped(row: Recorded) -> Shipped:
-    happened = Happened(
-        row.at, row.room, row.event, row.shared, seen=row.seen, key=key_of(row.event)
-    )
-    return Shipped(row.observer, happened, row.id)
+def _happened(row: Recorded) -> Happened:
+    what = Happened(row.at, row.room, row.event, row.shared, seen=row.seen, key=key_of(row.event))
+    return what._replace(observer=row.observer, row=row.id)

@@ -16,7 +16,6 @@ from bridge.store.errors import (
     NotOurStoreError,
     StoreError,
 )
-from bridge.store.pairing import Alike, Wanted
 from bridge.store.postgresql_connection import MAX_ID, NEWEST, DatabaseConnection
 from bridge.store.postgresql_moving import migrate
 from bridge.store.postgresql_tables import (
@@ -51,9 +50,9 @@ class PostgresqlDatabase(DatabaseConnection, SqlDatabase):
     SETTINGS = "store"
     GIVEN = f"json_to_recordset(?::json) AS given ({', '.join(f'{name} bigint' for name in GIVEN)})"
     OTHER = (
-        "events.id <= ? AND CASE WHEN events.observer = given.observer THEN "
-        "events.number = given.number ELSE events.shared = 1 AND events.file <> "
-        "coalesce((SELECT id FROM files WHERE name = ?), 0) END"
+        "CASE WHEN events.observer = given.observer THEN events.number = given.number "
+        "ELSE events.shared = 1 AND events.file <> "
+        "coalesce((SELECT id FROM files WHERE name = ?), 0) END AND events.id <= ?"
     )
     FILES = "LEFT JOIN files ON files.id = file"
     NUMBER = "events.number"
@@ -137,15 +136,17 @@ class PostgresqlDatabase(DatabaseConnection, SqlDatabase):
             "WHERE NOT EXISTS (SELECT 1 FROM files WHERE name = ?)",
             (file, host, *sent, file),
         )
-        names = "id, host, sent, sent_stanza, extract(epoch FROM clock_timestamp())::float8"
-        return Mark(*self.row(f"SELECT {names} FROM files WHERE name = ?", (file,)))
+        names = "id, host, extract(epoch FROM clock_timestamp())::float8, sent, sent_stanza"
+        find = f"SELECT {names} FROM files WHERE name = ?"
+        id_, shipped_by, now, event, stanza = self.row(find, (file,))
+        return Mark(id_, shipped_by, now, Sent(event, stanza))
 
     def hear(self, mark: Mark) -> None:
         """Write up to which rows the file was shipped, and that it was heard of now."""
         self.all(
             "UPDATE files SET sent = ?, sent_stanza = ?, "
             "beat = extract(epoch FROM clock_timestamp()) WHERE id = ?",
-            (mark.sent, mark.sent_stanza, mark.id),
+            (*mark.sent, mark.id),
         )
 
     def attend(self, file: int, tenures: Sequence[tuple[str, str, Tenure]]) -> None:
@@ -193,16 +194,6 @@ class PostgresqlDatabase(DatabaseConnection, SqlDatabase):
         """Insert rows, each a JSON object with its columns."""
         select = f"SELECT * FROM json_populate_recordset(NULL::{table}, ?::json)"
         self.all(f"INSERT INTO {table} {select}", (f"[{','.join(rows)}]",))
-
-    def alike(
-        self, room: str, domain: str, wanted: Sequence[Wanted], file: str = "", until: int = MAX_ID
-    ) -> list[list[Alike]]:
-        """Return for each wanted event of this file the shared rows of others that it may be.
-
-        Where the observer is given, it may also be the same row out of a copy of the file. Rows
-        with an id over `until` are left out.
-        """
-        return self.among_others(room, domain, wanted, until, file)
 
     def newest(self, *, stanzas: bool = False) -> int:
         """Return the highest id that was given to an event, or to a stanza; 0 if there was none."""

@@ -19,7 +19,6 @@ from bridge.settings.database_url import VERIFIED, DatabaseUrl
 from bridge.store.errors import (
     AwayStoreError,
     BusyStoreError,
-    FullStoreError,
     NotOurStoreError,
     RefusedStoreError,
     StoreError,
@@ -186,7 +185,7 @@ def translated(url: DatabaseUrl) -> Iterator[None]:
             raise (RefusedStoreError if refused else AwayStoreError)(text) from error
         if not state:  # psycopg itself refuses the URL
             raise NotOurStoreError(text) from error
-        raise FullStoreError(text) from error
+        raise StoreError(text) from error
 
 
 def _text(url: DatabaseUrl, error: Exception) -> str:

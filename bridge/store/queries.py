@@ -183,8 +183,3 @@ def storable(text: str) -> str:
     """Return `text` with `?` for what cannot be stored: lone surrogates, and NUL in PostgreSQL."""
     text = text if text.isascii() else text.encode("utf-8", "replace").decode()
     return text.replace("\0", "?")
-
-
-def lowered(text: str) -> str:
-    """Return `text` with small ASCII letters, as `lower` of SQLite has it."""
-    return text.encode().lower().decode()

@@ -13,20 +13,13 @@ from math import inf
 from bridge.store.database import Query, Recorded, Span, Tenure
 from bridge.store.pairing import Alike, Wanted, key_of, paired
 from bridge.store.postgresql import PostgresqlDatabase
+from bridge.store.postgresql_connection import MAX_ID
 from bridge.store.shipping import SHIFT_SECONDS
 from bridge.store.sql import SqlDatabase
 from bridge.store.sqlite import SqliteDatabase
 
 UNKNOWN = "0"
 """The name of a team's database in a cursor, as long as this machine's file was never shipped."""
-
-
-@dataclass(frozen=True)
-class Shown:
-    """What a reader was shown: everything up to an id of the database and a row of the file."""
-
-    id: int = 0
-    row: int = 0
 
 
 @dataclass(frozen=True)
@@ -39,7 +32,8 @@ class Extent:
     """The last id of the database within the query's times."""
     sent: int
     """The last row of the file that the database had then."""
-    before: Shown
+    before: tuple[int, int]
+    """The reader was shown everything up to this id of the database and this row of the file."""
     file: str
     """The name of the file; empty if there is none."""
     away: bool = False
@@ -79,26 +73,26 @@ class Reading:
         `id_`, and this machine's `file` up to `row`.
         """
         if self._file is not None and not self._file.target:  # there is no database
-            return self._file.span(query), Extent(0, 0, 0, Shown(), "", away=True)
+            return self._file.span(query), Extent(0, 0, 0, (0, 0), "", away=True)
         marks, name = self._marks(query.stanzas), "" if self._file is None else self._file.name
-        before = Shown(int(id_), int(row or 0) if file == name else 0)
+        before = int(id_), int(row or 0) if file == name else 0
         if self._database is None:
             assert self._file is not None
             known, base = self._file.reached()
             if store:
-                known, base = store, before.id
+                known, base = store, before[0]
             span = self._file.span(query)
-            last = base + max(0, span.last - before.row)
+            last = base + max(0, span.last - before[1])
             span = span._replace(store=known, evicted=0, whole_from=-inf, begin=base)
             span = span._replace(first=base, last=last)
-            return span, Extent(base, base, before.row, before, name, True, known)
+            return span, Extent(base, base, before[1], before, name, True, known)
         base, reached = self._database.reached(name, stanzas=query.stanzas)
         sent, span = marks[0], self._database.span(query)
         if store not in {"", UNKNOWN, span.store}:  # the cursor is from another database
-            before = Shown()
+            before = (0, 0)
         if reached is not None and sent <= reached <= self._marks(query.stanzas)[1]:
             sent = reached
-        extent = Extent(base, min(span.last, base), max(sent, before.row), before, name)
+        extent = Extent(base, min(span.last, base), max(sent, before[1]), before, name)
         tail = 0 if self._file is None else self._file.span(query).last - extent.sent
         last = extent.last if tail <= 0 and query.end is not None else base + max(0, tail)
         return span._replace(first=min(span.first, base), last=last), extent
@@ -146,7 +140,7 @@ class Reading:
             rows = self._file.alike(room, domain, wanted, run)
         if self._database is not None:
             # The database's ids are negative here, to tell them from the file's.
-            theirs = self._database.alike(room, domain, wanted)
+            theirs = self._database.alike(room, domain, wanted, "", MAX_ID)
             for alike, more in zip(rows, theirs, strict=True):
                 alike += [it._replace(id=-it.id) for it in more]
         return rows
@@ -189,19 +183,19 @@ class Reading:
 
     def _was_shown(self, extent: Extent, query: Query, row: Recorded) -> bool:
         """Whether the reader has seen the event as a row of its file."""
-        before = extent.before
-        if self._file is None or not before.row or row.id <= before.id:
+        shown_id, shown_row = extent.before
+        if self._file is None or not shown_row or row.id <= shown_id:
             return False
         if row.file == extent.file:
-            return row.row <= before.row
+            return row.row <= shown_row
         if not row.shared:
             return False
-        if self._file.has_same(row.id, before.row):
+        if self._file.has_same(row.id, shown_row):
             return True
         wanted = Wanted(key_of(row.event), row.seen - self._ahead(), -inf)
-        (alike,) = self._file.alike(row.room, query.domain, [wanted])
+        (alike,) = self._file.alike(row.room, query.domain, [wanted], "")
         unsent, _ = self._marks(query.stanzas)
-        alike = [it for it in alike if unsent < it.id <= before.row]
+        alike = [it for it in alike if unsent < it.id <= shown_row]
         return paired([wanted], [alike], extent.taken) != [None]
 
     def _comes(self, extent: Extent, query: Query, row: Recorded) -> bool:
@@ -209,7 +203,7 @@ class Reading:
         if self._file is None or not row.shared:
             return False
         if self._database is None:
-            known = extent.before.id
+            known = extent.before[0]
             return known > 0 and 0 < self._file.same_as(row.row) <= known
         wanted = Wanted(key_of(row.event), row.seen + self._ahead(), -inf)
         (alike,) = self._database.alike(row.room, query.domain, [wanted], extent.file, extent.base)

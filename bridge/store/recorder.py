@@ -59,13 +59,10 @@ class Recorder:
         open_: Callable[[], SqliteDatabase],
         put_aside: Callable[[BrokenStoreError], object],
         retention: Retention | None = None,
-        committed: Callable[[], object] = lambda: None,
     ) -> None:
-        """`open_` opens the store, or a new one once `put_aside` has put a broken one aside.
-
-        `committed` is called after each transaction.
-        """
-        self._committed = committed
+        """`open_` opens the store, or a new one once `put_aside` has put a broken one aside."""
+        self.committed: Callable[[], object] = lambda: None
+        """This is called after each transaction."""
         self._open = open_
         self._put_aside = put_aside
         self._retention = retention
@@ -257,7 +254,7 @@ class Recorder:
             self._written += weighs
             self._pending = self._writer.pending
             self._batch.clear()
-            self._committed()
+            self.committed()
             if database.has_former:
                 database.has_former = moving.move(database)
             if self._delete(database):

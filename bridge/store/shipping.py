@@ -9,7 +9,7 @@ from math import inf
 from socket import gethostname
 from typing import Any
 
-from bridge.store.database import Sent, Shipped, Tenure, TracedXml
+from bridge.store.database import Happened, Tenure, TracedXml
 from bridge.store.errors import (
     AwayStoreError,
     BusyStoreError,
@@ -20,6 +20,7 @@ from bridge.store.opening import Team, open_file
 from bridge.store.outbox import Outbox, Shipment
 from bridge.store.pairing import Wanted, key_of, paired
 from bridge.store.postgresql import PostgresqlDatabase
+from bridge.store.postgresql_connection import MAX_ID
 from bridge.store.recorder import clocks
 from bridge.store.retention import EXPIRE_SECONDS, Retention
 from bridge.store.spool import SPOOL, follow
@@ -63,34 +64,28 @@ def ship(outbox: Outbox, database: PostgresqlDatabase, host: str) -> bool:
     batch = outbox.batch()
     with database.transaction():
         mark = database.mark(outbox.file.name, host, batch.sent)
-        reached = Sent(mark.sent, mark.sent_stanza)
+        reached = mark.sent
         if mark.host != host or reached not in {batch.sent, batch.trying}:
             outbox.rename()
             return True
         ahead = mark.now - outbox.file.now()
         ahead = ahead if abs(ahead) > SHIFT_SECONDS else 0.0
-        waiting = [each for each in batch.shipped if each.number > reached.event]
-        rows = [_ahead(each, ahead) for each in waiting]
+        waiting = [each for each in batch.events if each.row > reached.event]
+        rows = [each._replace(seen=(each.seen or 0.0) + ahead) for each in waiting]
         known = known_to(database, rows, outbox, batch)
-        database.ship([each for each in rows if each.number not in known], mark.id)
+        database.ship([each for each in rows if each.row not in known], mark.id)
         for row in batch.stanzas:
             if row.id > reached.stanza:
                 texts = (row.event[name] for name in ("direction", "connection", "xml"))
                 stanza = TracedXml(row.at, *texts)
                 database.append_stanzas(row.observer, [stanza], mark.id, row.id)
         database.attend(mark.id, [_until(*each, batch.until, ahead) for each in batch.tenures])
-        database.hear(mark._replace(sent=batch.last.event, sent_stanza=batch.last.stanza))
+        database.hear(mark._replace(sent=batch.last))
         if batch.last != batch.sent:
             outbox.attempt(reached, batch.last, known)
     if batch.last != batch.sent:
         outbox.confirm(batch, database.name, database.newest())
     return not batch.complete
-
-
-def _ahead(shipped: Shipped, ahead: float) -> Shipped:
-    """Return the event with its time by the clock of the database."""
-    happened = shipped.happened
-    return shipped._replace(happened=happened._replace(seen=(happened.seen or 0.0) + ahead))
 
 
 def _until(
@@ -111,40 +106,39 @@ def _until(
 
 
 def known_to(
-    database: PostgresqlDatabase,
-    rows: Sequence[Shipped],
-    outbox: Outbox,
-    batch: Shipment,
+    database: PostgresqlDatabase, rows: Sequence[Happened], outbox: Outbox, batch: Shipment
 ) -> dict[int, int]:
     """Return the ids in the database of the events that it has already, by their ids here."""
-    first = min((each.happened.seen or 0.0 for each in rows), default=0.0)
-    last = min((each.number for each in rows if each.number > 0), default=1) - 1
+    first = min((each.seen or 0.0 for each in rows), default=0.0)
+    last = min((each.row for each in rows if each.row > 0), default=1) - 1
     taken, known = outbox.taken(first, last) if rows else set[int](), dict[int, int]()
-    for room, domain in {(each.happened.room, each.observer.domain) for each in rows}:
-        place = (room, domain)
-        here = [each for each in rows if (each.happened.room, each.observer.domain) == place]
+    for place in {_place(each) for each in rows}:
+        here = [each for each in rows if _place(each) == place]
         stays = [tenure for *where, tenure in batch.tenures if (*where,) == place]
         wanted = [
             _wanted(each, stays)._replace(by=database.observer(each.observer)) for each in here
         ]
-        looked = database.alike(room, domain, wanted, outbox.file.name)
+        looked = database.alike(*place, wanted, outbox.file.name, MAX_ID)
         # Of what is not shared, only a copy of the file has the same row.
         theirs = [
-            [row for row in alike if each.happened.shared or row.copied]
+            [row for row in alike if each.shared or row.copied]
             for each, alike in zip(here, looked, strict=True)
         ]
         rows_there = zip(here, paired(wanted, theirs, taken), strict=True)
-        known |= {each.number: row.id for each, row in rows_there if row is not None}
+        known |= {each.row: row.id for each, row in rows_there if row is not None}
     return known
 
 
-def _wanted(shipped: Shipped, stays: Sequence[Tenure]) -> Wanted:
-    happened, since = shipped.happened, -inf
-    seen = happened.at if happened.seen is None else happened.seen
+def _place(happened: Happened) -> tuple[str, str]:
+    return happened.room, happened.observer.domain
+
+
+def _wanted(happened: Happened, stays: Sequence[Tenure]) -> Wanted:
+    since, seen = -inf, happened.at if happened.seen is None else happened.seen
     if "delayedFrom" not in happened.event:  # others saw live what a room repeats as history
-        ours = (it.since for it in stays if it.run == shipped.observer.run)
+        ours = (it.since for it in stays if it.run == happened.observer.run)
         since = max((it for it in ours if it <= seen + SKEW_SECONDS), default=-inf) - SKEW_SECONDS
-    return Wanted(happened.key or key_of(happened.event), seen, since, row=shipped.number)
+    return Wanted(happened.key or key_of(happened.event), seen, since, row=happened.row)
 
 
 class Shipper:
@@ -284,12 +278,12 @@ class Shipper:
         if self._followed < 0:
             path, batch = self._team.file.with_name(SPOOL), outbox.batch()
 
-            def add(events: list[Shipped]) -> None:
+            def add(events: list[Happened]) -> None:
                 mark = database.mark(outbox.file.name, self._host, batch.sent)
-                numbered = [each._replace(number=-n) for n, each in enumerate(events, 1)]
+                numbered = [each._replace(row=-n) for n, each in enumerate(events, 1)]
                 known = known_to(database, numbered, outbox, batch)
-                lacking = [each for each in numbered if each.number not in known]
-                database.ship([each._replace(number=0) for each in lacking], mark.id)
+                lacking = [each for each in numbered if each.row not in known]
+                database.ship([each._replace(row=0) for each in lacking], mark.id)
 
             follow(path, self._team.url.name, database, add)
             self._followed = 0.0

@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from bridge.store.database import Happened, Observer, Shipped, TracedXml
+from bridge.store.database import Happened, Observer, TracedXml
 from bridge.store.errors import BusyStoreError, NotOurStoreError
 from bridge.store.location import exists
 from bridge.store.pairing import key_of
@@ -31,7 +31,7 @@ def follow(
     path: Path,
     target: str,
     database: PostgresqlDatabase,
-    ship: Callable[[list[Shipped]], None],
+    ship: Callable[[list[Happened]], None],
 ) -> None:
     """Ship each batch in the spool for the database `target` once; raises `StoreError`.
 
@@ -64,7 +64,7 @@ def follow(
         raise NotOurStoreError(f"what waits in {str(path)!r} cannot be read: {error}") from error
 
 
-def _ship(text: Any, database: PostgresqlDatabase, ship: Callable[[list[Shipped]], None]) -> bool:
+def _ship(text: Any, database: PostgresqlDatabase, ship: Callable[[list[Happened]], None]) -> bool:
     """Ship the parts of a batch; return False if it is damaged."""
     try:
         parts = [
@@ -76,7 +76,7 @@ def _ship(text: Any, database: PostgresqlDatabase, ship: Callable[[list[Shipped]
             for observer, happened, stanzas in json.loads(text)
         ]
         events = [
-            Shipped(observer, each._replace(key=key_of(each.event), seen=each.at), 0)
+            each._replace(key=key_of(each.event), seen=each.at, observer=observer)
             for observer, happened, _ in parts
             for each in happened
         ]

@@ -33,7 +33,6 @@ from bridge.store.database import (
     Observer,
     Query,
     Recorded,
-    Shipped,
     Span,
     Tenure,
     TracedXml,
@@ -94,7 +93,7 @@ class SqlDatabase(ABC):
     GIVEN: ClassVar[str]
     """The objects of a JSON array as rows with the columns of `GIVEN`."""
     OTHER: ClassVar[str]
-    """The condition that a row may be a wanted event that another observed."""
+    """The condition that a row is another's; its values are the `others` of `alike`."""
     FILES: ClassVar[str] = ""
     """Joins the files that rows came from."""
     NUMBER: ClassVar[str] = "events.id"
@@ -161,17 +160,17 @@ class SqlDatabase(ABC):
 
     def append(self, observer: Observer, happened: Sequence[Happened]) -> None:
         """Add events, in this order; inside of `transaction`."""
-        self.ship([Shipped(observer, each, 0) for each in happened])
+        self.ship([each._replace(observer=observer) for each in happened])
 
-    def ship(self, shipped: Sequence[Shipped], file: int = 0) -> None:
-        """Add events, in this order; inside of `transaction`.
+    def ship(self, happened: Sequence[Happened], file: int = 0) -> None:
+        """Add events, each by its observer, in this order; inside of `transaction`.
 
-        A team's database notes from which `file` they come, and their numbers there.
+        A team's database notes from which `file` they come, and their rows there.
         """
         rows = list[dict[str, Any]]()
-        for by, each, number in shipped:
+        for each in happened:
+            by, origin = each.observer, {"file": file, "number": each.row}
             place, observer = self.place(each.room, by.domain), self.observer(by)
-            origin = {"file": file, "number": number}
             rows.append(queries.columns_of(each, place, observer) | origin)
         self.insert(rows)
 
@@ -214,10 +213,16 @@ class SqlDatabase(ABC):
         A row without an id gets the next one. Columns that the table does not have are left out.
         """
 
-    def among_others(
-        self, room: str, domain: str, wanted: Sequence[Wanted], *values: object
+    def alike(
+        self, room: str, domain: str, wanted: Sequence[Wanted], *others: object
     ) -> list[list[Alike]]:
-        """Return for each wanted event the rows that it may be; `values` are for `OTHER`."""
+        """Return for each wanted event the shared rows of others that it may be.
+
+        `others` says which rows are another's. For a file, it is the run that observed the wanted
+        events. For a team's database, it is the name of the file that has them, and the highest id
+        that is looked at; where the observer of a wanted event is given, it may also be the same
+        row out of a copy of that file.
+        """
         rows = [list[Alike]() for _ in wanted]
         given = [
             (n, *each.key, round(1000 * each.seen), each.by, each.row, int(each.ours))
@@ -227,7 +232,7 @@ class SqlDatabase(ABC):
         place = self._where(jid=room, domain=domain)
         for same in (_NAMED, _NEAR):
             statement = _ALIKE.format(given=self.GIVEN, place=place, same=same, other=self.OTHER)
-            for n, *row in self.all(statement, (text, *self._values(room, domain), *values)):
+            for n, *row in self.all(statement, (text, *self._values(room, domain), *others)):
                 rows[n].append(Alike(*row))
         return rows
 
@@ -374,7 +379,8 @@ class SqlDatabase(ABC):
         exact = self.CONTAINS.format(self.LOWER.format("event"))
         if query.mentions:
             where.append(exact)
-            values.append(queries.lowered(queries.encoded(query.mentions)[1:-1]))
+            # `lower` of both databases changes the letters of ASCII only, as that of bytes does.
+            values.append(queries.encoded(query.mentions)[1:-1].encode().lower().decode())
         if query.contains:
             said = self.CONTAINS.format(self.SAID)
             contains = f"CASE WHEN plain = 1 THEN {exact} ELSE {said} END"

@@ -15,7 +15,6 @@ from bridge.store.clock import boot, steady
 from bridge.store.database import Query, Sent
 from bridge.store.decision import SILENCE_SECONDS
 from bridge.store.errors import BrokenStoreError
-from bridge.store.pairing import Alike, Wanted
 from bridge.store.sql import GIVEN, SqlDatabase
 from bridge.store.sqlite_file import SqliteFile
 from bridge.store.tables import FORMER_VERSION, weight_of
@@ -124,12 +123,6 @@ class SqliteDatabase(SqliteFile, SqlDatabase):
             statement = f"{how} INTO {table} ({', '.join(names)}) VALUES {places}"
             self.all(statement, [row.get(name) for row in some for name in names])
         return int(last or self.row("SELECT last_insert_rowid()")[0])
-
-    def alike(
-        self, room: str, domain: str, wanted: Sequence[Wanted], run: str = ""
-    ) -> list[list[Alike]]:
-        """Return for each wanted event of this run the shared rows of other runs that it may be."""
-        return self.among_others(room, domain, wanted, run)
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:

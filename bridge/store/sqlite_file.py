@@ -15,7 +15,6 @@ from bridge.store.errors import (
     REMEDY,
     BrokenStoreError,
     BusyStoreError,
-    FullStoreError,
     NotOurStoreError,
     StoreError,
 )
@@ -108,7 +107,7 @@ class SqliteFile:
             if broken:
                 raise BrokenStoreError(text, self._file) from error
             busy = code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
-            raise (BusyStoreError if busy else FullStoreError)(text) from error
+            raise (BusyStoreError if busy else StoreError)(text) from error
 
     def _has_damaged_pages(self) -> bool:
         """Whether a page is damaged. False, too, if the disk may really be full."""
@@ -216,7 +215,7 @@ def _make(path: Path) -> None:
     except OSError as error:
         raise unusable(path, error) from error
     except sqlite3.Error as error:
-        raise FullStoreError(f"{str(path)!r} cannot be made ({error})") from error
+        raise StoreError(f"{str(path)!r} cannot be made ({error})") from error
 
 
 def _connect(path: Path, mode: str) -> sqlite3.Connection:

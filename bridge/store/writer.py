@@ -309,17 +309,15 @@ class Writer:
             room.missed = 0, inf, 0.0
 
     def _trim(self) -> None:
-        """Keep a weight of at most `MAX_WAITING`; rooms with more than their share keep less."""
+        """Keep a weight of at most `MAX_WAITING`; the room that has most loses its newest."""
         weights = {
             name: sum(event.weight for event in room.earlier) for name, room in self._rooms.items()
         }
-        excess = sum(weights.values()) - MAX_WAITING
-        for name, room in self._rooms.items():
-            over = min(excess, weights[name] - MAX_WAITING // len(self._rooms))
-            excess -= max(0, over)
-            while over > 0 and room.earlier:
-                over -= room.earlier[-1].weight
-                room.lose([room.earlier.pop()])
+        while sum(weights.values()) > MAX_WAITING:
+            fullest = max(weights, key=lambda name: weights[name])
+            event = self._rooms[fullest].earlier.pop()
+            self._rooms[fullest].lose([event])
+            weights[fullest] -= event.weight
 
 
 def _stamp(event: Observed) -> float | None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from bridge.store.clock import steady
 from bridge.store.database import Happened, Observer
-from bridge.store.errors import FullStoreError
+from bridge.store.errors import StoreError
 from bridge.store.location import put_aside
 from bridge.store.opening import Place, open_file
 from bridge.store.recorder import Recorder
@@ -41,7 +41,8 @@ def recorder_in_room(
     retention: Retention | None = None,
     committed: Callable[[], object] = lambda: None,
 ) -> Recorder:
-    recorder = Recorder(opened, partial(put_aside, spool), retention, committed)
+    recorder = Recorder(opened, partial(put_aside, spool), retention)
+    recorder.committed = committed
     recorder.add(Observer("bot@localhost", "McpDebug", run))
     recorder.add(Entered(ROOM, time.time(), steady(), steady()))
     return recorder
@@ -80,7 +81,7 @@ def _breaking(database: SqliteDatabase, calls: int) -> Any:
 
     def trouble(moment: str) -> None:
         if moment not in {"begin", "committed"} and next(left, None) is None:
-            raise FullStoreError("broken on purpose")
+            raise StoreError("broken on purpose")
 
     return Troubled(database, trouble)
 
@@ -163,7 +164,7 @@ class Hall:
         database = self.database
         if breaking is not None:
             database = _breaking(self.database, breaking)
-        with suppress(FullStoreError):
+        with suppress(StoreError):
             moment = Moment(self.at, self.now, closing=closing)
             bridge.writer.write(database, bridge.waiting, moment)
             bridge.waiting = []

@@ -21,7 +21,6 @@ from bridge.store.database import (
     Query,
     Recorded,
     Sent,
-    Shipped,
     Span,
     Tenure,
 )
@@ -199,7 +198,7 @@ class Box:
         rows = file.rows[file.sent.event : file.sent.event + FEW]
         return Shipment(
             file.sent, file.trying,
-            [Shipped(it.observer, it.happened._replace(room=ROOM), it.id) for it in rows], [],
+            [it.happened._replace(room=ROOM, observer=it.observer, row=it.id) for it in rows], [],
             Sent(rows[-1].id if rows else file.sent.event, 0), 0,
             inf if len(rows) < FEW else max(it.seen for it in rows), len(rows) < FEW,
             [(ROOM, DOMAIN, it) for it in file.known.values()],
@@ -265,7 +264,7 @@ class Base(Table):
             raise AwayStoreError("lost")
 
     def mark(self, file: str, host: str, sent: Sent) -> Mark:
-        known = self.marks_.setdefault(file, Mark(len(self.marks_) + 1, host, *sent, 0.0))
+        known = self.marks_.setdefault(file, Mark(len(self.marks_) + 1, host, 0.0, sent))
         return known._replace(now=self.now())
 
     def hear(self, mark: Mark) -> None:
@@ -278,9 +277,9 @@ class Base(Table):
     def _name(self, file: int) -> str:
         return next(name for name, it in self.marks_.items() if it.id == file)
 
-    def ship(self, shipped: Sequence[Shipped], file: int) -> None:
-        for observer, happened, number in shipped:
-            self.add(observer, happened, self._name(file), number)
+    def ship(self, happened: Sequence[Happened], file: int) -> None:
+        for each in happened:
+            self.add(each.observer, each, self._name(file), each.row)
 
     def attend(self, file: int, tenures: Sequence[tuple[str, str, Tenure]]) -> None:
         for _, _, it in tenures:
@@ -293,7 +292,7 @@ class Base(Table):
     def reached(self, file: str, *, stanzas: bool) -> tuple[int, int | None]:
         self._there()
         mark = self.marks_.get(file)
-        return len(self.rows), mark and mark.sent
+        return len(self.rows), mark and mark.sent.event
 
     def alike(
         self, _room: str, _domain: str, wanted: Sequence[Wanted], name: str = "",

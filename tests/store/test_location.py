@@ -19,7 +19,6 @@ from bridge.store.database import Happened, Observer
 from bridge.store.errors import (
     BrokenStoreError,
     BusyStoreError,
-    FullStoreError,
     NotOurStoreError,
     StoreError,
 )
@@ -190,7 +189,7 @@ def test_what_may_not_be_written_is_named_as_the_cause(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "raised"), [(errno.ENOSPC, FullStoreError), (errno.EACCES, NotOurStoreError)]
+    ("number", "raised"), [(errno.ENOSPC, StoreError), (errno.EACCES, NotOurStoreError)]
 )
 def test_only_what_may_pass_is_worth_another_try(
     number: int, raised: type[Exception], path: Path
@@ -333,7 +332,7 @@ def test_who_is_killed_while_putting_aside_leaves_no_events_to_the_next_store(
 
 @pytest.mark.parametrize("size", range(0, 131_072, 49_152))
 def test_a_store_that_a_full_disk_kept_from_being_made_is_made_later(size: int, path: Path) -> None:
-    with no_file_beyond(size), suppress(FullStoreError):
+    with no_file_beyond(size), suppress(StoreError):
         _made(path)
     _made(path)
     assert {one.name for one in path.parent.iterdir()} == {path.name, f"{path.name}-lock"}

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from bridge.recording.recorded import CHUNK, Reader
 from bridge.store import postgresql, sqlite
 from bridge.store.database import Amount, Happened, Query, TracedXml
-from bridge.store.errors import FullStoreError, NotOurStoreError
+from bridge.store.errors import NotOurStoreError, StoreError
 from bridge.store.opening import Place
 from bridge.store.sqlite import SPAN, SqliteDatabase
 from bridge.text import searchable
@@ -213,7 +213,7 @@ async def test_reading_makes_no_store_and_changes_none(shelf: Shelf, tmp_path: P
     assert not absent.exists()
     with (
         closing(SqliteDatabase(shelf.path, writable=False)) as database,
-        pytest.raises(FullStoreError, match="readonly"),
+        pytest.raises(StoreError, match="readonly"),
         database.transaction(),
     ):
         database.append(NIGHTLY, [_happened(1)])
