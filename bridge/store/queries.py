@@ -4,7 +4,6 @@ import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from hashlib import blake2b
-from itertools import chain
 from typing import Any
 
 from bridge.store.database import Amount, Happened, Observer, Query, Recorded
@@ -147,7 +146,7 @@ def recorded(row: tuple[Any, ...]) -> Recorded | None:
     if tuple(map(type, row)) == _ROW and _is_dated(row[1], row[9]) and row[7] in {0, 1}:
         id_, at, room, exact, *by, shared, echoed, seen, file, number = row
         event = event_of(exact)
-        if event is not None and _is_flat(event):
+        if event is not None:
             flags = bool(shared), bool(echoed)
             return Recorded(
                 id_, at / 1000, room, event, Observer(*by), *flags, seen / 1000, file, number
@@ -157,13 +156,6 @@ def recorded(row: tuple[Any, ...]) -> Recorded | None:
 
 def _is_dated(*times: int) -> bool:
     return all(0 <= time <= LATEST for time in times)
-
-
-def _is_flat(event: dict[str, Any]) -> bool:
-    """Whether no value of the event is an object, and no list has an object or a list in it."""
-    values = [*event.values()]
-    nested = chain.from_iterable(value for value in values if type(value) is list)
-    return dict not in map(type, values) and {dict, list}.isdisjoint(map(type, nested))
 
 
 def decoded(text: bytes) -> str | bytes:
