@@ -12,7 +12,9 @@ from typing import Any
 from bridge.files import open_private
 from bridge.store.database import Happened, Observer, Recorded, Sent, Tenure
 from bridge.store.location import unusable
+from bridge.store.opening import Team
 from bridge.store.pairing import SAME_SECONDS, key_of
+from bridge.store.queries import encoded
 from bridge.store.retention import EXPIRED_AT_ONCE
 from bridge.store.sqlite import SqliteDatabase
 from bridge.store.writer import gap
@@ -60,24 +62,24 @@ class Shipment:
     """All tenures in the file, each with its room and domain."""
 
 
-class Outbox:
-    """The rows of a file that wait for one database. One thread of one process uses it."""
+class Outbox(SqliteDatabase):
+    """A file whose rows wait for one database. One thread of one process uses it."""
 
-    def __init__(self, file: SqliteDatabase, *, stanzas: bool) -> None:
+    def __init__(self, team: Team, *, stanzas: bool) -> None:
         """With `stanzas`, stanzas are shipped too."""
-        self.file = file
+        super().__init__(team.file, target=team.url.name)
         self._stanzas = stanzas
-        file.all("INSERT OR IGNORE INTO shipped (target) VALUES (?)", (file.target,))
         self._lock = -1
+        self.all("INSERT OR IGNORE INTO shipped (target) VALUES (?)", (self.target,))
 
     def locked(self) -> bool:
         """Take the lock for shipping; return whether this process has it."""
         if self._lock < 0:
-            path = Path(f"{self.file.path}-ship-{self.file.target[:8]}")
+            path = Path(f"{self.path}-ship-{self.target[:8]}")
             try:
                 descriptor = open_private(path, os.O_RDWR)
             except OSError as error:
-                raise unusable(self.file.path, error) from error
+                raise unusable(self.path, error) from error
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
@@ -91,40 +93,35 @@ class Outbox:
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
-        self.file.close()
+        super().close()
 
     def waiting(self) -> int:
         """Return how many events and stanzas wait."""
-        sent, _ = self.file.marks()
-        waiting = [self._count("entries", sent.event)]
-        if self._stanzas:
-            waiting.append(self._count("traffic", sent.stanza))
-        return sum(waiting)
-
-    def _count(self, table: str, last: int) -> int:
-        count = f"SELECT count(*) FROM {table} NOT INDEXED WHERE {OF_TARGET[table]} AND id > ?"
-        (number,) = self.file.row(count, (self.file.target, last))
-        return int(number)
+        waiting, (sent, _) = 0, self.marks()
+        for table, last in (("entries", sent.event), ("traffic", sent.stanza)):
+            if table == "entries" or self._stanzas:
+                count = f"SELECT count(*) FROM {table} NOT INDEXED WHERE {OF_TARGET[table]}"
+                waiting += self.row(f"{count} AND id > ?", (self.target, last))[0]
+        return waiting
 
     def batch(self) -> Shipment:
         """Read the rows that wait, as many as one transaction ships."""
-        file = self.file
-        with file.snapshot():
-            sent, trying = file.marks()
+        with self.snapshot():
+            sent, trying = self.marks()
             rows = self._rows("entries", sent.event, BATCH)
             stanzas = self._rows("traffic", sent.stanza, BATCH if self._stanzas else 0)
-            rooms = file.all("SELECT jid, domain FROM places WHERE target = ?", (file.target,))
+            rooms = self.all("SELECT jid, domain FROM places WHERE target = ?", (self.target,))
             tenures = [
                 (room, domain, tenure)
                 for room, domain in rooms
-                for tenure in file.tenures(room, domain)
+                for tenure in self.tenures(room, domain)
             ]
-        events = file.readable(rows, stanzas=False)
+        events = self.readable(rows, stanzas=False)
         return Shipment(
             sent,
             trying,
             [*map(_happened, events)],
-            file.readable(stanzas, stanzas=True),
+            self.readable(stanzas, stanzas=True),
             Sent(rows[-1][0] if rows else sent.event, stanzas[-1][0] if stanzas else sent.stanza),
             len(rows) - len(events),
             inf if len(rows) < BATCH else max((event.seen for event in events), default=0.0),
@@ -133,10 +130,10 @@ class Outbox:
         )
 
     def _rows(self, table: str, last: int, limit: int) -> list[tuple[Any, ...]]:
-        return self.file.all(
-            f"{self.file.select(stanzas=table == 'traffic')} WHERE {OF_TARGET[table]} "
+        return self.all(
+            f"{self.select(stanzas=table == 'traffic')} WHERE {OF_TARGET[table]} "
             "AND events.id > ? ORDER BY events.id LIMIT ?",
-            (self.file.target, last, limit),
+            (self.target, last, limit),
         )
 
     def taken(self, since: float, row: int) -> set[int]:
@@ -144,7 +141,7 @@ class Outbox:
 
         Later rows may have been compared for a transaction that was undone.
         """
-        rows = self.file.all(
+        rows = self.all(
             "SELECT same.id FROM same JOIN entries ON entries.id = same.row "
             "WHERE seen >= ? AND same.row <= ?",
             (1000 * (since - 2 * SAME_SECONDS), row),
@@ -159,50 +156,51 @@ class Outbox:
         ids here.
         """
         # A loss of power must not undo here what the database may have.
-        self.file.all("PRAGMA synchronous = FULL")
-        with self.file.transaction():
-            self.file.all(
+        self.all("PRAGMA synchronous = FULL")
+        with self.transaction():
+            self.all(
                 "UPDATE shipped SET (sent, sent_stanza, trying, trying_stanza) = (?, ?, ?, ?) "
                 "WHERE target = ?",
-                (*reached, *last, self.file.target),
+                (*reached, *last, self.target),
             )
-            self.file.many("INSERT OR REPLACE INTO same VALUES (?, ?)", [*same.items()])
-        self.file.all("PRAGMA synchronous = NORMAL")
+            note = "INSERT OR REPLACE INTO same SELECT key, value FROM json_each(?)"
+            self.all(note, (encoded(same),))
+        self.all("PRAGMA synchronous = NORMAL")
 
     def confirm(self, batch: Shipment, store: str, newest: int) -> None:
         """Write that the database of this name has the batch; its highest id is `newest`.
 
         Damaged rows are counted in a gap, and old tenures deleted that the database has.
         """
-        with self.file.transaction():
-            self.file.all(
+        with self.transaction():
+            self.all(
                 "UPDATE shipped SET (sent, sent_stanza, trying, trying_stanza, store, newest) = "
                 "(?, ?, ?, ?, ?, ?) WHERE target = ?",
-                (*batch.last, *batch.last, store, newest, self.file.target),
+                (*batch.last, *batch.last, store, newest, self.target),
             )
             if batch.damaged:
                 self.lose(batch.damaged, DAMAGED, time.time())
             if batch.until == inf:  # else it has tenures only up to the end of the batch
-                self.file.all(
+                self.all(
                     "DELETE FROM tenures WHERE until < ? AND place IN "
                     "(SELECT id FROM places WHERE target = ?)",
-                    (self.file.now() - TENURE_SECONDS, self.file.target),
+                    (self.now() - TENURE_SECONDS, self.target),
                 )
 
     def rename(self) -> None:
         """Give the file a new name, since the database knows the former one from elsewhere."""
-        self.file.all("UPDATE file SET id = lower(hex(randomblob(4)))")
-        (self.file.name,) = self.file.row("SELECT id FROM file")
+        self.all("UPDATE file SET id = lower(hex(randomblob(4)))")
+        (self.name,) = self.row("SELECT id FROM file")
 
     def lose(self, count: int, reason: str, at: float) -> None:
         """Add a gap which says that so many events were lost; inside of a transaction."""
-        observers = self.file.all(
+        observers = self.all(
             "SELECT account, nickname, run FROM runs WHERE target = ? ORDER BY id DESC LIMIT 1",
-            (self.file.target,),
+            (self.target,),
         )
         for row in observers:
             lost = Happened(at, "", gap(at, at, events=count, reason=reason), seen=at)
-            self.file.append(Observer(*row), [lost])
+            self.append(Observer(*row), [lost])
 
     def tidy(self, most: int) -> bool:
         """Delete rows that the database has and that are over an hour old.
@@ -210,32 +208,31 @@ class Outbox:
         If the file takes more than `most` bytes, delete the oldest rows, too, and count the events
         that were not shipped. Return whether any row was deleted: then there may be more.
         """
-        file, now = self.file, self.file.now()
-        sent, _ = self.file.marks()
-        until = 1000 * (now - CONFIRMED_SECONDS)
-        with file.transaction():
+        sent, _ = self.marks()
+        until = 1000 * (self.now() - CONFIRMED_SECONDS)
+        with self.transaction():
             gone = self._delete("entries", sent, "id <= ? AND seen < ?", sent.event, until)
             gone += self._delete("traffic", sent, "id <= ? AND at < ?", sent.stanza, until)
-            if not gone and file.size() > most:
+            if not gone and self.size() > most:
                 gone = self._delete("traffic", sent, "TRUE")
                 # Gaps stay: they count what is lost, and mark when a bridge came.
                 gone = gone or self._delete("entries", sent, "kind <> 'gap'")
-            file.all("DELETE FROM same WHERE row < (SELECT min(id) FROM entries)")
-            file.shrink()
+            self.all("DELETE FROM same WHERE row < (SELECT min(id) FROM entries)")
+            self.shrink()
         if gone:
-            file.checkpoint()
+            self.checkpoint()
         return gone > 0
 
     def _delete(self, table: str, sent: Sent, where: str, *values: float) -> int:
         """Delete the first rows; events that were not sent are counted in a gap."""
-        rows = self.file.all(
+        rows = self.all(
             f"SELECT id FROM {table} NOT INDEXED WHERE {OF_TARGET[table]} AND {where} "
             "ORDER BY id LIMIT ?",
-            (self.file.target, *values, EXPIRED_AT_ONCE),
+            (self.target, *values, EXPIRED_AT_ONCE),
         )
         ids = [id_ for (id_,) in rows]
         if ids:
-            self.file.remove(table, ids)
+            self.remove(table, ids)
         if table == "entries" and (lost := sum(id_ > sent.event for id_ in ids)):
             self.lose(lost, FULL, time.time())
         return len(ids)

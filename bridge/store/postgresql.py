@@ -11,7 +11,6 @@ from bridge.settings.database_url import DatabaseUrl
 from bridge.store import queries
 from bridge.store.database import Mark, Query, Sent, Span, Tenure
 from bridge.store.errors import (
-    AwayStoreError,
     ForbiddenStoreError,
     NotOurStoreError,
     StoreError,
@@ -75,16 +74,14 @@ class PostgresqlDatabase(DatabaseConnection, SqlDatabase):
         self.patience = SILENCE_SECONDS
         try:
             self._check(making=making, migrating=migrating)
-            adds, deletes, mode = self.row(
-                "SELECT has_table_privilege('entries', 'INSERT'), has_table_privilege('entries', "
-                "'DELETE'), current_setting('transaction_read_only')"
+            adds, deletes = self.row(
+                "SELECT has_table_privilege('entries', 'INSERT'), "
+                "has_table_privilege('entries', 'DELETE')"
             )
             self.may_delete = bool(writable and deletes)
             """Whether the role may delete."""
             if writable and not adds:
                 raise ForbiddenStoreError(f"{url}: this role may only read")
-            if writable and mode == "on":
-                raise AwayStoreError(f"{url} is read-only, as a replica is")
         except BaseException:  # after any error, only we can close the connection
             self.close()
             raise

@@ -16,7 +16,7 @@ from bridge.store.errors import (
     ForbiddenStoreError,
     StoreError,
 )
-from bridge.store.opening import Team, open_file
+from bridge.store.opening import Team
 from bridge.store.outbox import Outbox, Shipment
 from bridge.store.pairing import Wanted, key_of, paired
 from bridge.store.postgresql import PostgresqlDatabase
@@ -63,12 +63,12 @@ def ship(outbox: Outbox, database: PostgresqlDatabase, host: str) -> bool:
     """
     batch = outbox.batch()
     with database.transaction():
-        mark = database.mark(outbox.file.name, host, batch.sent)
+        mark = database.mark(outbox.name, host, batch.sent)
         reached = mark.sent
         if mark.host != host or reached not in {batch.sent, batch.trying}:
             outbox.rename()
             return True
-        ahead = mark.now - outbox.file.now()
+        ahead = mark.now - outbox.now()
         ahead = ahead if abs(ahead) > SHIFT_SECONDS else 0.0
         waiting = [each for each in batch.events if each.row > reached.event]
         rows = [each._replace(seen=(each.seen or 0.0) + ahead) for each in waiting]
@@ -118,7 +118,7 @@ def known_to(
         wanted = [
             _wanted(each, stays)._replace(by=database.observer(each.observer)) for each in here
         ]
-        looked = database.alike(*place, wanted, outbox.file.name, MAX_ID)
+        looked = database.alike(*place, wanted, outbox.name, MAX_ID)
         # Of what is not shared, only a copy of the file has the same row.
         theirs = [
             [row for row in alike if each.shared or row.copied]
@@ -246,11 +246,11 @@ class Shipper:
             self._database = None
 
     def _opened(self) -> Outbox:
-        if self._outbox is not None and not self._outbox.file.is_current():
+        if self._outbox is not None and not self._outbox.is_current():
             self._outbox.close()
             self._outbox = None
         if self._outbox is None:
-            self._outbox = Outbox(open_file(self._team), stanzas=self._stanzas)
+            self._outbox = Outbox(self._team, stanzas=self._stanzas)
         return self._outbox
 
     def _work(self) -> None:
@@ -268,7 +268,7 @@ class Shipper:
             self._follow_spool(outbox, database)
             while ship(outbox, database, self._host):
                 pass
-        self._silent = database.silent(outbox.file.name, SILENT_SECONDS)
+        self._silent = database.silent(outbox.name, SILENT_SECONDS)
         if self._retention is not None and database.may_delete and not self._closing:
             while self._retention.apply(database, clocks()):
                 pass
@@ -279,7 +279,7 @@ class Shipper:
             path, batch = self._team.file.with_name(SPOOL), outbox.batch()
 
             def add(events: list[Happened]) -> None:
-                mark = database.mark(outbox.file.name, self._host, batch.sent)
+                mark = database.mark(outbox.name, self._host, batch.sent)
                 numbered = [each._replace(row=-n) for n, each in enumerate(events, 1)]
                 known = known_to(database, numbered, outbox, batch)
                 lacking = [each for each in numbered if each.row not in known]

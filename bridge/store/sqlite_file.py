@@ -169,11 +169,6 @@ class SqliteFile:
         with self.translated(), closing(self._connection.execute(statement, values)) as rows:
             yield from rows
 
-    def many(self, statement: str, rows: Sequence[Sequence[object]]) -> None:
-        """Run a statement for each of the rows."""
-        with self.translated():
-            self._connection.executemany(statement, rows)
-
     def remove_where(self, table: str, where: str, *values: object) -> None:
         """Delete rows, damaged ones, too."""
         try:

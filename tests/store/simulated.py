@@ -191,7 +191,7 @@ class Box:
     """The rows of a file that wait, as `Outbox` has them."""
 
     def __init__(self, file: File) -> None:
-        self.file = file
+        self.file, self.name, self.now = file, file.name, file.now
 
     def batch(self) -> Shipment:
         file = self.file

@@ -305,8 +305,12 @@ async def test_what_a_role_may_not_is_named_and_spooled_until_it_may(
         f"CREATE ROLE {role} LOGIN PASSWORD '{PASSWORD}'; GRANT ALL ON SCHEMA {schema} TO {role}; "
         f"GRANT ALL ON ALL TABLES IN SCHEMA {schema} TO {role}; ALTER ROLE {role} {limit}"
     )
-    with pytest.raises(AwayStoreError, match=named):
-        open_store(_with(team, user=role))
+    with (
+        pytest.raises(AwayStoreError, match=named),
+        closing(open_store(_with(team, user=role))) as database,
+        database.transaction(),
+    ):
+        pass
     async with _member(_with(team, user=role)) as member:
         member.hears(1)
         await until(lambda: any(named in one for one in member.warnings))

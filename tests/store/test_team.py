@@ -17,7 +17,7 @@ from bridge.settings.database_url import database_url
 from bridge.store.clock import steady
 from bridge.store.database import Observer, Query, TracedXml
 from bridge.store.errors import BusyStoreError, NotOurStoreError, RefusedStoreError
-from bridge.store.opening import Team, open_file
+from bridge.store.opening import Team
 from bridge.store.outbox import Outbox
 from bridge.store.postgresql import PostgresqlDatabase
 from bridge.store.reading import Reading
@@ -43,8 +43,8 @@ class Machine:
     def __init__(
         self, team: Team, run: str = "run", wrong: float = 0.0, *, stanzas: bool = True
     ) -> None:
-        self.outbox = Outbox(open_file(team), stanzas=stanzas)
-        self.outbox.file.ahead += wrong
+        self.outbox = Outbox(team, stanzas=stanzas)
+        self.outbox.ahead += wrong
         self._wrong, self._writer = wrong, Writer()
         self._database = PostgresqlDatabase(team.url)
         entered = Entered(ROOM, time.time() + wrong, steady(), steady())
@@ -59,7 +59,7 @@ class Machine:
 
     def write(self, *items: Item) -> None:
         moment = Moment(time.time() + self._wrong, steady())
-        self._writer.write(self.outbox.file, items, moment)
+        self._writer.write(self.outbox, items, moment)
 
     def hears(self, *marks: int, body: str = "", shared: bool = True, room: str = ROOM) -> None:
         for mark in marks:
@@ -249,7 +249,7 @@ def test_stanzas_are_shipped_in_order_and_each_once_if_that_is_wanted(
             machine.hears(number)
             machine.ships()
             if number == 1:  # as after a COMMIT whose answer was lost
-                machine.outbox.file.all("UPDATE shipped SET sent = 0, sent_stanza = 0")
+                machine.outbox.all("UPDATE shipped SET sent = 0, sent_stanza = 0")
     told = [xml for (xml,) in selected(team, "SELECT xml FROM traffic ORDER BY id")]
     assert told == ([f"<a n='{number}'/>" for number in range(4)] if shipped else [])
     assert [one["jid"] for one in rows(team, "kind = 'message'")] == [0, 1, 2, 3]
@@ -272,8 +272,8 @@ def test_the_file_keeps_for_an_hour_what_the_database_has_and_the_rest_until_it_
             if number == 1:
                 machine.ships()
         assert (len(kept("id", "entries")), kept("xml", "traffic")) == (3, ["<1/>", "<2/>"])
-        machine.outbox.file.all("UPDATE entries SET seen = seen - 3700000")
-        machine.outbox.file.all("UPDATE traffic SET at = at - 3700000")
+        machine.outbox.all("UPDATE entries SET seen = seen - 3700000")
+        machine.outbox.all("UPDATE traffic SET at = at - 3700000")
         assert (len(kept("id", "entries")), kept("xml", "traffic")) == (1, ["<2/>"])
         machine.ships()
         assert kept("id", "entries") == kept("xml", "traffic") == []
@@ -414,7 +414,7 @@ def test_an_event_of_two_machines_is_shown_by_its_lowest_id_whatever_is_asked(
         said = {row.id: row.event["jid"] for row in rows if row.event["kind"] == "message"}
         assert [*said.values()] == [1, 2, 3, 4, 5, 6]
         # The rest of the second machine's file is in the database, and it does not know that.
-        query, file = replace(QUERY, **asked), second.outbox.file
+        query, file = replace(QUERY, **asked), second.outbox
         span, extent = Reading(database, file, None).begin(query)
         assert span.last - extent.base > 0
         reading, shown = Reading(database, file, extent), list[int]()
@@ -446,7 +446,7 @@ def test_a_copy_of_a_file_gets_a_name_of_its_own_and_doubles_nothing(
             copy.ships("another host")
         machine.ships()
         copy.ships("another host")
-        assert machine.outbox.file.name != copy.outbox.file.name
+        assert machine.outbox.name != copy.outbox.name
         copy.hears(5)
         copy.ships("another host")
     assert [one["jid"] for one in rows(team, "kind = 'message'")] == [1, 2, 3, 4, 5]
