@@ -105,7 +105,10 @@ class Capture:
                     examined.take(pause)
 
     def finish(self) -> None:
-        """Look at all streams together: a client's streams may all end after the same time."""
+        """Look at all streams together: a client's streams may all end after the same time.
+
+        The log may also have one direction only.
+        """
         accounts = defaultdict[str, set[str]](set)
         by_client = defaultdict[str, list[Examined]](list)
         for examined in self.streams:
@@ -119,6 +122,13 @@ class Capture:
             examined.only_account = next(iter(known)) if len(known) == 1 else ""
             if examined.seconds is not None:
                 by_client[examined.client].append(examined)
+        clients = [each.stream.client for each in self.streams]
+        did = {"sent": any(each.has_sent for each in clients)}
+        did["received"] = any(each.has_received for each in clients)
+        if [*did.values()].count(True) == 1 and (first := self.streams[0].stream.first):
+            self.streams[0].add(
+                [cause("one-sided", first.place, did=max(did, key=did.__getitem__))]
+            )
         for streams in by_client.values():
             ended = [each for each in streams if any(map(_may_be_timeout, each.findings()))]
             lengths = sorted(each.seconds or 0.0 for each in ended)

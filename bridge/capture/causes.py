@@ -57,6 +57,10 @@ taken-over: ended; error, RFC 6120, 4.9.3.3
     -> A second copy of the client, or another program, logs in with the same account and resource.
     Let the server choose the resource, or run one copy. Some servers say so too if the account was
     removed, or an admin ended its session.
+name-taken: ended; error, XEP-0114, 3
+    The server did not take the component, since its name is in use{why}.
+    -> Another copy of the component is connected, or the server serves that name itself, as a host
+    or by a module: end that, or give the component a name of its own.
 cut: ended; error, RFC 6120, 4.6
     The connection broke, and neither side had ended the stream{after}.
     -> Look at the network between the client and the server. If the stream was silent before, let
@@ -152,6 +156,7 @@ overcounted: session; warning, XEP-0198, 4
 unbound: session; warning, RFC 6120, 7.1
     The server refused the request {what}, since the client had no resource yet.
     -> Let the client wait for its resource (the answer to bind) before it asks for anything else.
+    If it asked for a new account, the server registers none that way (XEP-0077).
 not-registered: login; error, XEP-0077, 3.1
     The server registered no account for the client ({condition}){why}.
     -> With conflict the name is taken. With not-acceptable or bad-request the form is not filled in
@@ -352,7 +357,6 @@ def meaning(
     """
     row = first_row(MEANINGS, situation, condition or None)
     unknown = "of the client" if condition.startswith("host-") else "the server"
-    room = lower_bare(room)
     words = {
         "room": quoted(room) if room else "the server",
         "room_service": quoted(domain_of(room)),

@@ -205,7 +205,7 @@ def hinted(element: Element, own: str) -> bool | None:
     kind, tag = element.get("type", ""), element.tag
     if tag == names.STREAM_ERROR:
         return False
-    if tag == names.HEADER and to is not None:
+    if tag == names.HEADER and (to or from_):
         return _is_to_server(element)
     if tag not in {"message", "presence", "iq"}:
         return certain(element)
@@ -273,7 +273,9 @@ class Directions:
                     if word.is_strong and word.family:  # XML::Stream has `Send: (`, `Read: buff(`
                         self._words[word.family].add(word.says_sent)
         shape.entries += 1
-        shape.has_session = shape.has_session or session.lstrip("0123456789") != ""
+        # On the streams to other servers, the server is the client.
+        is_server = session.lstrip("0123456789") != "" and not session.startswith("s2sout")
+        shape.has_session = shape.has_session or is_server
         for element in elements:
             self._learn_address(element)
             if shape.sent is not None:

@@ -54,7 +54,7 @@ _KEPT = frozenset(
 """The namespaces of elements that are no stanzas."""
 _NAMELESS = frozenset({"message", "presence", "iq", "handshake", HOLE, FOOTER})
 _OPEN = f"<s xmlns:stream='{STREAMS}' xmlns:db='jabber:server:dialback'>"
-_DEFAULT = re.compile(r""" xmlns=(['"])jabber:(?:client|server|component:accept)\1""")
+_DEFAULT = re.compile(r""" xmlns=(['"])(jabber:(?:client|server|component:accept))\1""")
 """We leave these declarations out, so that the tags of stanzas have no namespace."""
 _LONG_NAMESPACE = re.compile(
     rf"""xmlns(?<=\sxmlns)[^=<>"'\s]*+\s*+=\s*+(?:"[^"]|'[^'])[^"']{{{MAX_NAMESPACE_BYTES}}}"""
@@ -78,6 +78,8 @@ _CUT_TAG = re.compile(r"""<(?:message|presence|iq)(?:\s+[\w:]+=(?:"[^"<]*+"|'[^'
 """A stanza's first tag, up to the attribute in which the log cuts it off."""
 _MARKUP = re.compile(r"(?<=<)[*`]+|(?<=[^\s>*`])[*`]+(?=/?>)|(?<=\s)[*`]+(?=[\w:]+=)")
 """Signs of Markdown around a name in a tag."""
+_UNCLOSED = re.compile(r"""=(['"])([^'"<>=]*?)(?=\s[\w:]+=\1)""")
+"""A value of an attribute without the quote behind it."""
 _PLACEHOLDER = re.compile(
     r"""(?:(?<==["'])|(?<=[@/.]))<([\w -]+)>|<([A-Z][A-Z_ -]*|\d\w*|U\+\w+)>"""
 )
@@ -127,10 +129,16 @@ def elements_of(text: str) -> tuple[list[Element], str]:
     read = _elements_in(text)
     if _is_read(read):
         return read
-    pasted = _CURLY.sub(r'"\1"', _PLACEHOLDER.sub(r"&lt;\1\2&gt;", _MARKUP.sub("", text)))
+    pasted = _mended(text)
     if pasted != text and _is_read(again := _elements_in(pasted)):
         return again
     return read
+
+
+def _mended(text: str) -> str:
+    """Return a text without what people and web pages did to it."""
+    text = _CURLY.sub(r'"\1"', _PLACEHOLDER.sub(r"&lt;\1\2&gt;", _MARKUP.sub("", text)))
+    return _UNCLOSED.sub(r"=\1\2\1", text)
 
 
 def _is_read(read: tuple[list[Element], str]) -> bool:
@@ -197,7 +205,7 @@ def refusal_in(text: str) -> list[Element]:
     if not end and (cut := _CUT_TAG.match(text)):
         sender = "" if " from=" in cut[0] else f" from='{LOST}'"
         whole = f"{cut[0]}{sender}/>"
-    elements = (parsed(whole) or []) if len(stack) <= MAX_DEPTH else []
+    elements = (parsed(whole) or parsed(_mended(whole)) or []) if len(stack) <= MAX_DEPTH else []
     return [
         each
         for element in elements
@@ -268,6 +276,8 @@ def parsed(text: str) -> list[Element] | None:
     except (ParseError, ValueError):
         return None
     elements: list[Element] = list(root)
+    if elements and elements[0].tag == HEADER and (kind := _DEFAULT.search(text)):
+        elements[0].set("xmlns", kind[2])
     for between in (root.text, *[element.tail for element in elements]):
         if between and not between.isspace():
             return None

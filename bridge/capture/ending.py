@@ -114,6 +114,8 @@ def ended(ending: Ending, client: Entity, login: LoginState, stanza: Stanza) -> 
     if is_about_tls or is_secret:
         return  # `tls` and `secret` find that
     name, sent = _NAMES.get(condition, "error"), ""
+    if name == "taken-over" and client.is_component and not login.authenticated:
+        name = "name-taken"
     if condition in TOO_BIG and ending.size >= BIG_BYTES:
         name, sent = "too-big", f" The client's latest stanza has {ending.size} bytes of text."
     elif (element := stanza.element.find(f"{{{SM}}}handled-count-too-high")) is not None:
@@ -133,7 +135,8 @@ def ended(ending: Ending, client: Entity, login: LoginState, stanza: Stanza) -> 
         what = quoted(heard.element.findtext("body") or "", QUOTED)
         sent += f" It had just got the message {what} {heard.place.words}."
     came = f" It came{after}." if after else ""
-    words = {**meaning("stream", condition, client, text), "sent": sent, "after": came}
+    why = f" ({quoted(text)})" if text else ""
+    words = {**meaning("stream", condition, client, text), "sent": sent, "after": came, "why": why}
     yield cause(name, stanza.place, condition, about=domain, **words)
 
 

@@ -45,7 +45,9 @@ _EXCEPTION = re.compile(
 _PYTHON = "Traceback (most recent call last)"
 """Heads a trace of Python, whose last line names the exception, mostly at the same column."""
 _NAMED = re.compile(r"(?P<name>[A-Za-z_][\w.]*)(?:: (?P<words>.*))?$")
-_PANIC = re.compile(r"\b(?P<name>panic|panicked)(?: at (?P<place>\S+))?: ?(?P<words>.*)")
+_PANIC = re.compile(
+    r"\b(?P<name>panic|panicked)(?: at (?P<place>\S+))?(?:: ?| at '(?=.*', \S+:\d))(?P<words>.*)"
+)
 _STATED = re.compile(r"(?:^|: |[}('])([a-z]+(?:-[a-z]+)*)(?![\w-])")
 _BEGINS = re.compile('Error|Exception|Fault|panic|most recent call last|File "')
 """What the first line of a trace has. Few other lines of a log have any of it."""

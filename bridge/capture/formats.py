@@ -139,7 +139,8 @@ MAX_NAMED = 200
 
 _CONDITION = re.compile(
     rf"(?<![\w-])(?:{'|'.join(each for each in sorted(CONDITIONS) if '-' in each)})(?![\w-])"
-    r"|(?:(?<=rror: )|(?<=xception: )|(?<=<)|(?<=\())(?:conflict|forbidden|gone|reset)\b"
+    r"|(?:(?<=rror: )|(?<=xception: )|(?<=[<(])|(?<=\(['\"])|(?<=\(u'))"
+    r"(?:conflict|forbidden|gone|reset)\b"
 )
 _SECRET = re.compile(
     r"(?<=>)[^<>\n]+(?=</(?!text))|(?:pass\w*|pwd|secret|token)[^\w<]{1,3}[^\s<>]+"

@@ -127,11 +127,14 @@ class LoginState:
     def _take_header(self, client: Entity, stanza: Stanza) -> None:
         self.headers += 1
         self.has_own_header = self.has_own_header or stanza.sent
-        if stanza.sent:
-            sender = stanza.element.get("from", "")
-            if stanza.element.get("xmlns") == names.COMPONENT:
-                client.is_component, sender = True, stanza.element.get("to", "")
+        kind, sender = stanza.element.get("xmlns"), stanza.element.get("from", "")
+        self.tried = self.tried or kind == names.SERVER  # servers know each other by dialback, too
+        if kind == names.COMPONENT:
+            client.is_component = True
+            sender = stanza.element.get("to", "") if stanza.sent else sender
+        if stanza.sent or client.is_component:
             client.account = client.account or sender[:MAX_TEXT]
+        if stanza.sent:
             client.host = intern(stanza.element.get("to", "")[:MAX_TEXT])
         elif self.mechanism:
             self.mechanism, self.authenticated = "", True  # the log lost `success`
@@ -290,9 +293,11 @@ def bind(login: LoginState, client: Entity, stanza: Stanza) -> Iterator[Finding]
     element = stanza.element
     if element.get("type") != "error" or not login.answers_bind(client, element):
         return
-    if login.bind is None and element.find(f"{{{names.BIND}}}bind") is None:
-        return
     error = names.error_of(element)
+    # Without its address, the client had no resource yet; not each server repeats the request.
+    is_bare = error.condition == "conflict" and not element.get("to") and len(element) == 1
+    if login.bind is None and element.find(f"{{{names.BIND}}}bind") is None and not is_bare:
+        return
     why = f" ({quoted(error.text)})" if error.text else ""
     words = {"condition": error.condition, "why": why}
     finding = cause("bind-refused", stanza.place, error.condition, **words)

@@ -182,8 +182,9 @@ def refused(requests: Requests, client: Entity, rooms: Rooms, stanza: Stanza) ->
     situation = "whispered" if is_ruled_out else "bounced" if is_plain else "mistyped"
     if element.find(f"error/{BLOCKED}") is not None:
         situation = "blocked"
+    shown = to if error.condition == "jid-malformed" else jid
     words = {
-        **meaning(situation, error.condition, client, error.text, room=to),
+        **meaning(situation, error.condition, client, error.text, room=shown),
         "type": type_,
         "other": quoted(to),
     }
@@ -235,11 +236,11 @@ def refused_request(client: Entity, stanza: Stanza, awaited: Awaited | None) -> 
     repeated = next((each.tag for each in element if "}" in each.tag), element.tag)
     asked = awaited.what if awaited else repeated
     other = client.other_side(element.get("from"))
-    is_of_server = "@" not in other
+    is_of_server, is_gateway = "@" not in other, bool(other and element.get("to"))
     if is_of_server and asked.startswith(f"{{{OLD_LOGIN}}}"):
         words = meaning("sasl", error.condition, client, error.text)
         yield cause("refused-login", stanza.place, **words)
-    elif asked.startswith(f"{{{REGISTER}}}") and not (other or client.bound):
+    elif is_of_server and asked.startswith(f"{{{REGISTER}}}") and not (client.bound or is_gateway):
         why = f" ({quoted(error.text)})" if error.text else ""
         yield cause("not-registered", stanza.place, condition=error.condition, why=why)
     elif is_of_server and error.condition == "not-authorized" and not client.bound:

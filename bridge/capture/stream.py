@@ -99,15 +99,12 @@ class Stream:
     def conclusion(self) -> Iterator[Finding]:
         """Note at the end of a stream what the log cannot show, although something may be wrong."""
         yield from self.talk.conclusion()
-        client, login = self.client, self.login
+        login = self.login
         stops = login.restarting and login.began_tls and not login.authenticated
         if stops and self.ending.last is not None:
             yield cause("stops-at-tls", self.ending.last.place)
         elif login.mechanisms and (last := self.ending.last) and last.element.tag == FEATURES:
             yield cause("stops-at-offer", last.place, offered=quoted(", ".join(login.mechanisms)))
-        if self.first and client.has_sent != client.has_received:
-            did = "sent" if client.has_sent else "received"
-            yield cause("one-sided", self.first.place, did=did)
 
     def take_of_any(self, stanza: Stanza) -> None:
         """Take a stanza of one of several clients, if the log does not show which."""

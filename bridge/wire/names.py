@@ -13,6 +13,7 @@ XML_NAMESPACE = "http://www.w3.org/XML/1998/namespace"
 
 CLIENT = "jabber:client"
 COMPONENT = "jabber:component:accept"
+SERVER = "jabber:server"
 STREAMS = "http://etherx.jabber.org/streams"
 STREAM_ERRORS = "urn:ietf:params:xml:ns:xmpp-streams"
 STANZA_ERRORS = "urn:ietf:params:xml:ns:xmpp-stanzas"

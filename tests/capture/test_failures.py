@@ -42,7 +42,14 @@ goroutine 1 [running]:
 main.onMessage(...)
 \t/srv/bot.go:31 +0x1d"""
 
+RUST = """\
+thread 'main' panicked at 'no such town', src/bot.rs:31:17
+stack backtrace:
+   0: bot::weather
+             at /srv/bot.rs:31"""
+
 TRACES = {
+    "Rust": (RUST, ("panicked", "/srv/bot.rs")),
     "Python": (PYTHON, ("KeyError", "/srv/bot.py")),
     "Java, a class in a class": (
         JAVA.replace("java.lang.Null", "org.example.Bot$Null"),

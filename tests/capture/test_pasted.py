@@ -25,6 +25,7 @@ from tests.capture.logs import (
     out,
     refusal,
     said,
+    says,
     stream_error,
 )
 
@@ -312,6 +313,37 @@ NAMED: dict[str, tuple[list[str], str]] = {
         ["<<< <iq type='error'><query xmlns='jabber:iq:register'/><error/></iq>"],
         "registered no account for the client (no known condition)",
     ),
+    "a refused registration, by a server that the log does not name": (
+        ["<<< <iq type='error' from='x.example'><query xmlns='jabber:iq:register'/><error/></iq>"],
+        "registered no account for the client (no known condition)",
+    ),
+    "a resource that is taken, in one stanza that says no more": (
+        [f"<iq type='error' id='b'>{error('conflict')}</iq>"],
+        "refused the client a resource (conflict)",
+    ),
+    "a value without its last quote": (
+        ["<<< " + REFUSAL.replace("' to=", " to=")],
+        "members only",
+    ),
+    "a value in the quotes of word processors, cut off": (
+        ["<<< " + REFUSAL.partition("<error")[0].replace("'error'", "“error”") + "<error a"],
+        "refused the client (no known condition)",
+    ),
+    "an error within what the stanza repeats": (
+        [f"<<< <iq from='a@x' type='error'><query xmlns='a:b'>{error('gone')}</query></iq>"],
+        'was refused by "a@x" (gone)',
+    ),
+    "the name of a component that is in use": (
+        [
+            "<<< <stream:stream xmlns='jabber:component:accept' from='irc.x'/>",
+            stream_error("conflict"),
+        ],
+        "did not take the component",
+    ),
+    "an address that is none, with its nickname": (
+        [says("hi", f"{ROOM}/a b", "chat"), bounce("jid-malformed", f"{ROOM}/a b")],
+        f'"{ROOM}/a b" is no address',
+    ),
     "a room that has moved": (
         [refusal("gone").replace("/></error>", ">xmpp:new@muc.example.org</gone></error>")],
         'was destroyed, or has moved ("xmpp:new@muc.example.org")',
@@ -388,6 +420,11 @@ SILENT = {
         ">>> " + HEADER.replace(" to=", " id='7' from='bot@example.org' to="),
         "<<< " + HEADER.replace(" to=", " id='7' from="),
     ],
+    "the stream to another server, in the log of a server": [
+        f"s2sout12 debug {way}{HEADER.replace('jabber:client', 'jabber:server')}"
+        for way in ("sending: ", "received: ")
+    ]
+    + ["s2sout12 debug received: <stream:features/>", "s2sout12 debug sending: </stream:stream>"],
     "the presence of another who left": [
         f"<<< <presence from='{ROOM}/Ann' to='{ACCOUNT}' type='unavailable'><x xmlns='{USER}'>",
         "x",
@@ -399,6 +436,12 @@ SILENT = {
 @pytest.mark.parametrize("case", SILENT)
 def test_what_is_damaged_or_cut_accuses_nobody(case: str) -> None:
     assert [each for each in _every(SILENT[case]) if each.severity != "note"] == []
+
+
+def test_a_log_has_one_direction_only_if_none_of_its_streams_has_another() -> None:
+    both = [f">>> {HEADER}", f">>> {HEADER}", f"<<< {HEADER}"]
+    for log, is_one_sided in ((both, False), (both[:2], True)):
+        assert any("only what the client" in each.message for each in _every(log)) is is_one_sided
 
 
 def test_the_answer_of_the_clients_own_account_is_known_without_its_login() -> None:
@@ -417,6 +460,7 @@ def test_the_answer_of_the_clients_own_account_is_known_without_its_login() -> N
         (f"{'x' * 500} item-not-found {'y' * 500}", "x item-not-found"),
         ("Closing session: Replaced by new connection (conflict)", "names conflict"),
         ("IN: ms'>sent too soon</text></stream:error>", "stream:error: \"IN: ms'>sent too soon"),
+        ("protocol.Conflict: (u'conflict', '')", "names conflict"),
         ("see not-authorized-users.txt, a conflict, forbidden", ""),
     ],
 )
