@@ -125,7 +125,11 @@ class Capture:
         clients = [each.stream.client for each in self.streams]
         did = {"sent": any(each.has_sent for each in clients)}
         did["received"] = any(each.has_received for each in clients)
-        if [*did.values()].count(True) == 1 and (first := self.streams[0].stream.first):
+        if (
+            [*did.values()].count(True) == 1
+            and not self.holes
+            and (first := self.streams[0].stream.first)
+        ):
             self.streams[0].add(
                 [cause("one-sided", first.place, did=max(did, key=did.__getitem__))]
             )

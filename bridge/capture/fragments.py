@@ -68,8 +68,8 @@ _START = re.compile(
 """The beginning of an element of XMPP, or of anything in data of a socket. In the repr of an object
 the first value may have no quotes."""
 _NAMED = re.compile(
-    r"(?:(?<=b['\"])|(?<=<<\"))<|<(?:\?|\\?/|stream:|(?:message|presence|iq)\b(?!>[^<\s\\])"
-    r"|(?:stream|handshake)\b)"
+    r"(?:(?<=b['\"])|(?<=<<\"))<|<(?:\?|\\?/|stream:(?!stream>)|(?:message|presence|iq)\b(?!>[^<\s\\])"
+    r"|(?:stream(?!:)|handshake)\b)"
     r"|[^>]*xmlns="
 )
 """An element whose name means nothing else, or that has a namespace."""

@@ -182,9 +182,9 @@ def refused(requests: Requests, client: Entity, rooms: Rooms, stanza: Stanza) ->
     situation = "whispered" if is_ruled_out else "bounced" if is_plain else "mistyped"
     if element.find(f"error/{BLOCKED}") is not None:
         situation = "blocked"
-    shown = to if error.condition == "jid-malformed" else jid
+    address = to if error.condition == "jid-malformed" else jid
     words = {
-        **meaning(situation, error.condition, client, error.text, room=shown),
+        **meaning(situation, error.condition, client, error.text, room=address),
         "type": type_,
         "other": quoted(to),
     }

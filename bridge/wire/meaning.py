@@ -166,6 +166,9 @@ stream: invalid-namespace; soon
 stream: see-other-host; later
     {service} sends its clients to another server.
     -> The redirect is not followed; if you trust the server that it names, change {server}.
+stream: item-not-found; soon
+    {domain} knows no such session over HTTP (BOSH).
+    -> It timed out, or another window goes on with it: begin a new session, with a new sid.
 stream: resource-constraint; soon
     {domain} cannot take another connection just now.
     -> After a pause {again}.

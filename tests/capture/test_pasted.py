@@ -110,6 +110,10 @@ NAMED: dict[str, tuple[list[str], str]] = {
         [GROUPCHAT, bounce("service-unavailable", "ann@x.example")],
         "send type chat to it",
     ),
+    "a session over HTTP that is over": (
+        [TERMINATE.replace("terminal", "terminate").format("item-not-found")],
+        "knows no such session",
+    ),
     "Markdown around a name": (
         [f"<<< <failure xmlns='{SASL}'><**not-authorized**/></failure>"],
         "refused the login",
@@ -392,6 +396,7 @@ SILENT = {
         f"conn RECV: {HEADER}",
     ],
     "a header that a parser ended": [f"<<< <?xml version='1.0'?>{HEADER}</stream:stream>"],
+    "a header in words": ["c2s1 debug Client sent opening <stream:stream> to x.example", PING],
     "a stream error in words": [f"INFO bot: saw stream:error again {ROOM}", PING],
     "an old login": [
         *[f">>> {HEADER}", f"<<< {HEADER}", OFFER.format("<auth xmlns='x'/>")],
@@ -440,7 +445,8 @@ def test_what_is_damaged_or_cut_accuses_nobody(case: str) -> None:
 
 def test_a_log_has_one_direction_only_if_none_of_its_streams_has_another() -> None:
     both = [f">>> {HEADER}", f">>> {HEADER}", f"<<< {HEADER}"]
-    for log, is_one_sided in ((both, False), (both[:2], True)):
+    torn = [*both[:2], f"<<< {HEADER[:-1]}"]
+    for log, is_one_sided in ((both, False), (both[:2], True), (torn, False)):
         assert any("only what the client" in each.message for each in _every(log)) is is_one_sided
 
 
