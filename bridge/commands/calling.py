@@ -95,7 +95,7 @@ def _command_of(step: Mapping[str, Any], parsed: argparse.Namespace) -> str:
     if any(name.startswith("-") for name in who):
         who = ["--", *who]
     settings = ["--sandbox"] if parsed.sandbox else []
-    settings += ["--env-file", parsed.env_file] if parsed.env_file else []
+    settings += ["--env-file", str(parsed.env_file)] if parsed.env_file else []
     room = ["--room", parsed.room] if parsed.room else []
     words = {
         "xmppCheck": ["check", *settings],

@@ -8,6 +8,7 @@ from bridge.capture.capture import Capture
 from bridge.capture.examined import Examined
 from bridge.capture.finding import Severity
 from bridge.capture.reader import MAX_LINE_BYTES, LogReader
+from bridge.capture.rooms import Room
 from bridge.capture.stanza import Stanza
 from bridge.capture.times import time_in
 from bridge.capture.verdict import NO_ERROR, explanation, verdict
@@ -134,11 +135,11 @@ def stream(path: Path, evidence: Evidence) -> Finding:
         hint = "BRIDGE_BOT_LOGS, or --log, names the file."
         return Finding(None, f"The log {where} cannot be read: {error.strerror}.", hint)
     ours = [each for each in streams if has_seat(each, evidence)]
-    # A bot that failed before it joined named no room.
-    ours = ours or [each for each in streams if not each.stream.rooms.by_jid]
+    # A bot that failed before it joined named no room, or no nickname in it.
+    ours = ours or [each for each in streams if not any(it.nickname for it in _seats([each]))]
     if ours:
         return reading.finding(path, ours, reading.delivery.sentence())
-    seats = [seat for each in streams for seat in each.stream.rooms.by_jid.values()]
+    seats = _seats(streams)
     seen = [*dict.fromkeys(f"{name_of(seat.nickname)} in {quoted(seat.jid)}" for seat in seats)]
     others = f"; it has {', '.join(seen[:MAX_SEATS])}" if seen else ""
     detail = f"The log {where} has no stream of {evidence.who} in {quoted(evidence.room)}{others}."
@@ -183,6 +184,11 @@ def _outside(path: Path, streams: Sequence[Examined]) -> Finding:
     why += " It is not connected now." if streams[-1].stream.client.ended else ""
     who = f"Behind tap, {quoted(path.stem)} should be in this room by its settings"
     return Finding(None, f"{who}, and never was. {why}", cause.hint if cause else "", remark=True)
+
+
+def _seats(streams: Sequence[Examined]) -> list[Room]:
+    """Return the rooms that a client asked to join on its streams."""
+    return [seat for each in streams for seat in each.stream.rooms.by_jid.values()]
 
 
 def _is_missed(evidence: Evidence) -> bool:

@@ -39,6 +39,16 @@ async def test_the_exit_code_says_whether_a_cause_was_found(case: str, tmp_path:
     assert ("\nLooked at what happened since 2" in out) is ("xmpp-bridge: " not in err)
 
 
+@pytest.mark.parametrize("first", [True, False])
+async def test_the_next_command_names_the_file_of_the_settings(first: bool, tmp_path: Path) -> None:
+    file, words = tmp_path / "my.env", ["diagnose", "--sandbox", "Echo"]
+    file.write_text("MCP_BOT_NICKNAME=Me\n")
+    given = ["--env-file", str(file)]
+    code, out, err = await run(tmp_path, {}, *([*given, *words] if first else [*words, *given]))
+    assert (code, err) == (2, "")
+    assert f"--env-file {file} --say '!ping' Echo\n" in out
+
+
 @pytest.mark.parametrize("how", ["option", "setting"])
 async def test_the_bots_own_log_gives_the_cause(how: str, tmp_path: Path) -> None:
     log = tmp_path / "bot.log"

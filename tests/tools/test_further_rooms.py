@@ -53,6 +53,7 @@ CRASHES = [
 ]
 ONLY_OWNERS = [*asked(3, PONG), *((50.0 + it, said("Alice", "!ping")) for it in (0, 100, 200))]
 SPELT = [*HEALTHY, *((20.0 * it, said("Alice", "!Ping")) for it in (1, 2, 3))]
+SPELT += [(70.0 + at, event) for at, event in HEALTHY]
 VISITOR = (replace(occupant("bot"), role="visitor"), *OTHERS)
 BROKEN: dict[str, Kind] = {
     "answers without a body": Kind("cause", "has no body", asked(3, said("bot", ""))),

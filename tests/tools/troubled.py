@@ -14,15 +14,19 @@ from slixmpp.xmlstream.stanzabase import StanzaBase
 
 from bridge.settings.values import Secret
 from bridge.tools.link import RoomLink
+from bridge.tools.send import RateLimiter, xmpp_send
 from bridge.wire.names import STANZA_ERRORS
+from bridge.wire.speech import ANSWER_SECONDS
 from bridge.xmpp.checks.answering import LATE_MS, LEFT_OUT
 from bridge.xmpp.checks.conduct import STAYS
 from bridge.xmpp.model.events import NicknameChanged, OccupantChanged, OccupantJoined, OccupantLeft
 from tests.faults.scene import Eyes, Scene, configure, scene
+from tests.mcp.sample_tools import QUIET
 from tests.servers.certificates import Authority
 from tests.servers.process import ServerProcess
 from tests.servers.server import Account, XmppServer
 from tests.servers.witness import Witness
+from tests.tools.played import arguments
 
 ROBOT = "Robot"
 COMMAND, ANSWER = "!ping", "pong"
@@ -206,6 +210,9 @@ async def answers_the_history(stage: Stage) -> None:
 
 
 async def answers_another(stage: Stage) -> None:
+    """Let the bridge wait for an answer before another gets one: so the bot has not stopped."""
+    given = {"message": COMMAND, "awaitSeconds": ANSWER_SECONDS + 0.1}
+    await xmpp_send(stage.link, RateLimiter(60), QUIET, **arguments(xmpp_send, given))
     stage.wilma.say(f"{COMMAND} 2")
     await stage.eyes.hears(ANSWER)
 

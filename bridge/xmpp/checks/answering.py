@@ -22,6 +22,7 @@ from bridge.xmpp.checks.evidence import (
     is_own,
     list_of,
     sender_of,
+    unquoted,
     words_of,
 )
 from bridge.xmpp.checks.exchanges import (
@@ -102,7 +103,8 @@ def senders(evidence: Evidence) -> Finding:
     is_answered = any(is_own(ask.asked) for ask in answered)
     ours = evidence.past.heard if evidence.is_silent and not is_answered else None
     if ours and evidence.could_answer(ours) and (like := _like(evidence, answered, ours)):
-        return _compared(evidence, like[-1], ours, [ours])
+        mine = [ask.asked for ask in asks if is_own(ask.asked) and not ask.answer]
+        return _compared(evidence, like[-1], ours, mine or [ours])
     if groups:
         says = evidence.programs.get(evidence.nickname)
         prompt = [ask for ask in answered if says or ask.seconds <= ANSWER_SECONDS]
@@ -213,6 +215,13 @@ def question_for(evidence: Evidence) -> str:
     return question if is_command(question) else f"{name}: ping"
 
 
+def is_in_other_form(evidence: Evidence) -> bool:
+    """Whether the occupant answers others, and nobody in the form of the bridge's last message."""
+    name, ours = evidence.nickname, evidence.past.heard
+    forms = {form_of(ask.asked, name) for ask in asks_of(evidence) if ask.answer and ask.what}
+    return ours is not None and bool(forms) and form_of(ours, name) not in forms
+
+
 def _is_explained(evidence: Evidence, group: LeftOut, answered: Sequence[Ask]) -> bool:
     """Whether messages without an answer are no sign that anything is wrong.
 
@@ -239,24 +248,31 @@ def _like(evidence: Evidence, answered: Sequence[Ask], ours: Record) -> list[Ask
 
 
 def _compared(evidence: Evidence, ask: Ask, last: Record, left: Sequence[Record]) -> Finding:
-    """Return how a message that the occupant answered differs from the `last` that it `left`."""
-    word = [searchable(body_of(record)).split()[:1] for record in (ask.asked, last)]
+    """Return how a message that the occupant answered differs from the `last` that it `left`.
+
+    If it answered nobody after the first that it left, it may have stopped: then the sender need
+    not matter.
+    """
+    word = [plain(record).split()[:1] for record in (ask.asked, last)]
     is_same = word[0] == word[1] or is_encrypted(last)
     people = {sender_of(ask.asked), sender_of(last)}
+    often = is_own(last) or len(left) >= LEFT_OUT
+    goes_on = ask.answer is not None and ask.answer.number > left[0].number
     # Another command may be one that it does not know, or fails in.
-    is_cause = is_same and len(people) == 2 and (is_own(last) or len(left) >= LEFT_OUT)
+    is_cause = is_same and len(people) == 2 and often and goes_on
     detail = f"{evidence.who} answered {_question(ask.asked)} after {_ms(ask)}, "
     if is_own(last):
         detail += f"never the bridge's {words_of(body_of(last))}. "
     else:
         detail += f"and left {_question(last)} without an answer{_times(left)}. "
-    return Finding(
-        False if is_own(last) or len(left) >= LEFT_OUT else None,
-        f"{detail}{_differences(evidence, ask.asked, last)}",
-        "Does it know only some people, accounts or commands? Say what was answered, word for "
-        "word, or let it know the sender.",
-        symptom=not is_cause,
-    )
+    hint = "Does it know only some people, accounts or commands? Say what was answered, word for "
+    hint += "word, or let it know the sender."
+    if not goes_on:
+        detail += "It has answered nobody since, and may have stopped. "
+        hint = f"Let {name_of(sender_of(ask.asked))} say it again: if that is not answered either, "
+        hint += "the program has stopped, and its own log should say where."
+    detail += _differences(evidence, ask.asked, last)
+    return Finding(False if often else None, detail, hint, symptom=not is_cause)
 
 
 def _times(left: Sequence[Record]) -> str:
@@ -287,7 +303,7 @@ def _differences(evidence: Evidence, asked: Record, left: Record) -> str:
         theirs, own = getattr(them, what, None), getattr(us, what, None)
         if theirs and own and theirs != own:
             different.append(f"the {what} ({words_of(theirs)}, {whose} {words_of(own)})")
-    theirs_said, own_said = body_of(asked), body_of(left)
+    theirs_said, own_said = unquoted(asked), unquoted(left)
     form, own_form = (form_of(record, evidence.nickname) for record in (asked, left))
     hidden = [visible(text) != text for text in (theirs_said, own_said)]
     if form != own_form:

@@ -45,6 +45,9 @@ WATCHED_SECONDS = 60.0
 """If the bridge has asked nothing, it says that nothing is wrong only after it has watched for this
 time, or if the store has what happened before."""
 
+NOT_THERE = frozenset({"item-not-found", "recipient-unavailable"})
+"""The conditions with which a room returns what is for an occupant who is not in it."""
+
 UNLESS = "unless it answers what the bridge does not see, such as private messages"
 """The end of a sentence on a bot that may be answering private messages, which the bridge cannot
 see. Any occupant could send the bot such messages to make it look broken."""
@@ -121,14 +124,16 @@ def _ground(evidence: Evidence, findings: dict[str, Finding]) -> str:
 def _step(evidence: Evidence, findings: dict[str, Finding], decides: str) -> Step | None:
     """Return the call that leads on from what decides; None if there is none."""
     nickname, sent = evidence.nickname, evidence.past.sent
-    if decides == "bridge":
-        return Step("xmppCheck", {})
+    if decides == "bridge":  # a check would make a room anew that was destroyed
+        error = evidence.status.last_error
+        return None if error and error.fault.condition == "gone" else Step("xmppCheck", {})
     if decides and (other := findings[decides].leads_to):
         return Step("xmppDiagnose", {"nickname": other})
     if decides == "answer" and sent is not None and not findings["answer"].symptom:
         again = Step("xmppSend", {"message": sent.body, "awaitSeconds": 10})
         return None if evidence.past.outcome else again
-    if decides not in {"", "voice"} or (decides and findings[decides].ok is False):
+    misses = decides in {"", "voice"} and not (decides and findings[decides].ok is False)
+    if not (misses or (decides == "answer" and answering.is_in_other_form(evidence))):
         return None
     hidden = evidence.occupant is None and evidence.status.shows_all
     asking = {"message": answering.question_for(evidence), "awaitSeconds": 10, "from": nickname}
@@ -160,6 +165,14 @@ def _ping(evidence: Evidence) -> Finding:
         return Finding(None, f"{who} was not pinged.")
     if ping.seconds is not None and ping.error is None:
         return Finding(True, f"{who} answered a ping after {ping.seconds * 1000:.3f} ms.")
+    if ping.error is not None and ping.error.condition in NOT_THERE:
+        detail = f"The room shows {who}, and answers a ping to it that it is not there "
+        detail += (
+            f"({ping.error.condition}): it was put out, or lost, and the others were not told."
+        )
+        hint = "Its own log says what it was told. If the room has become for members only, let an "
+        hint += "admin of the room make it a member; otherwise let it join again."
+        return Finding(False, detail, hint)
     if ping.error is not None and ping.seconds is not None:
         ok = True if ping.error.reachable else None
         return Finding(ok, ping.error.message, "" if ok else ping.error.hint)

@@ -6,7 +6,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import merge
-from itertools import islice
+from itertools import dropwhile, islice
 from operator import attrgetter
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -403,6 +403,18 @@ def sender_of(record: Record) -> str:
 def body_of(record: Record) -> str:
     """Return the body of a message; empty if the record has none."""
     return str(getattr(record.event, "body", ""))
+
+
+def unquoted(record: Record) -> str:
+    """Return the body of a message, without the lines that a reply quotes before its own words.
+
+    Clients that know replies do not show these lines (XEP-0461, section 3.1). Few programs know
+    replies.
+    """
+    body = body_of(record)
+    if getattr(record.event, "reply_to", None) is None:
+        return body
+    return "\n".join(dropwhile(lambda line: line.startswith(">"), body.split("\n")))
 
 
 def is_disguised(body: str) -> bool:

@@ -26,6 +26,7 @@ from bridge.xmpp.checks.evidence import (
     is_own,
     is_public,
     sender_of,
+    unquoted,
 )
 from bridge.xmpp.model import events
 from bridge.xmpp.model.journal import Record
@@ -131,8 +132,8 @@ def form_of(record: Record, to: str) -> str:
 
 
 def plain(record: Record) -> str:
-    """Return the beginning of a message as programs look at it, without case."""
-    return searchable(body_of(record)[:COMMAND_CHARACTERS]).strip()
+    """Return the beginning of a message as people see it, without case."""
+    return searchable(unquoted(record)[:COMMAND_CHARACTERS]).strip()
 
 
 def is_encrypted(record: Record) -> bool:

@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from bridge.xmpp.checks.answering import LATE_MS
-from bridge.xmpp.checks.diagnosis import find
+from bridge.xmpp.checks.diagnosis import Step, find
 from bridge.xmpp.model.events import Event, MessageSent, OccupantChanged, RoomConfigured
 from bridge.xmpp.model.room import Occupant
 from tests.tools.played import ROOM
-from tests.xmpp.checks.watching import BOT, Act, evidence, left, said
+from tests.xmpp.checks.watching import BOT, DEAD, Act, evidence, left, said
 
 AFTER = 60.0
 """Seconds between two questions."""
@@ -111,7 +111,7 @@ HEARD = said("McpDebug", "!ping", id="m1", own=True)
 @pytest.mark.parametrize(
     ("happens", "occupant", "outcome", "finding"),
     [
-        ([], BOT, "cause", "senders"),
+        ([], BOT, "unknown", "senders"),
         ([left("Robot", 333)], None, "unknown", "present"),
         ([left()], None, "unknown", "present"),
         ([TAKEN], replace(BOT, role="visitor"), "cause", "voice"),
@@ -128,6 +128,39 @@ def test_what_it_could_not_answer_is_no_sign_of_whom_it_prefers(
     status = replace(known.status, moderated=False)
     conclusion = find(known._replace(status=status))
     assert (conclusion.outcome, conclusion.finding) == (outcome, finding), conclusion.verdict
+
+
+def test_whom_it_prefers_shows_once_it_has_answered_another_after_the_bridge() -> None:
+    ours: list[Act] = [(0.0, OURS), (0.0, HEARD)]
+    again: list[Act] = [
+        (AFTER * 2, replace(OURS, id="m2")),
+        (AFTER * 2, replace(HEARD, id="m2")),
+    ]
+    theirs = [(AFTER + at, event) for at, event in asked(PING)]
+    for acts, outcome in (([*ours, *theirs, *again], "cause"), ([*theirs, *again], "unknown")):
+        conclusion = find(evidence(acts, now=AFTER * 3))
+        assert (conclusion.outcome, conclusion.finding) == (outcome, "senders")
+        assert ("may have stopped" in conclusion.verdict) is (outcome == "unknown")
+    hangs = find(evidence([*theirs, *again], now=AFTER * 3, ping=DEAD))
+    assert (hangs.outcome, hangs.finding) == ("cause", "ping")
+
+
+def test_a_reply_is_read_without_what_it_quotes() -> None:
+    reply = said("Alice", "> pong\n> so\n!ping", reply_to="q0")
+    acts: list[Act] = [*asked(PING), (AFTER, reply), (AFTER * 2, reply)]
+    acts += [(AFTER * 3 + at, event) for at, event in asked(PING)]
+    conclusion = find(evidence(acts, now=acts[-1][0] + AFTER))
+    assert (conclusion.outcome, conclusion.finding) == ("cause", "senders")
+    assert "What differs: whether it is a reply." in conclusion.verdict
+
+
+def test_in_which_form_it_answers_is_the_next_step() -> None:
+    acts: list[Act] = [*asked(("Carl", ".ping", "pong")), (AFTER, OURS), (AFTER, HEARD)]
+    conclusion = find(evidence(acts, now=AFTER * 2))
+    asking = {"message": ".ping", "awaitSeconds": 10, "from": "Robot"}
+    assert (conclusion.outcome, conclusion.step) == ("unknown", Step("xmppSend", asking))
+    dot: list[Act] = [(AFTER, replace(OURS, body=".ping")), (AFTER, replace(HEARD, body=".ping"))]
+    assert find(evidence([*acts[:2], *dot], now=AFTER * 2)).step is None
 
 
 def test_a_visitor_who_spoke_has_no_voice_once_the_room_has_become_moderated() -> None:

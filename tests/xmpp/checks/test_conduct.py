@@ -588,7 +588,18 @@ def test_what_was_said_each_time_before_its_connection_broke_is_quoted() -> None
 
 SUN = said("Wilma", "!sun")
 LEFT: dict[str, tuple[list[Event], bool | None, bool, str]] = {
-    "one person, again": ([FRED, ANSWER, ASK, ASK], False, False, "without an answer 2 times"),
+    "one person, again": (
+        [FRED, ANSWER, ASK, ASK, FRED, ANSWER],
+        False,
+        False,
+        "without an answer 2 times",
+    ),
+    "one person, again, and nobody else since": (
+        [FRED, ANSWER, ASK, ASK],
+        False,
+        True,
+        "without an answer 2 times, since 1970-01-01T00:02:30.000Z. It has answered nobody since",
+    ),
     "one person, once": ([FRED, ANSWER, ASK], None, True, "What differs:"),
     "one person, once, and another since": ([ASK, FRED, ANSWER], True, False, "answered"),
     "the same person": ([ASK, ANSWER, ASK, ASK], False, True, "What differs: nothing"),

@@ -30,8 +30,9 @@ from bridge.xmpp.model.events import (
     StanzaDamaged,
     SubjectChanged,
 )
+from bridge.xmpp.model.faults import Fault
 from bridge.xmpp.model.journal import Journal
-from bridge.xmpp.model.room import Occupant
+from bridge.xmpp.model.room import LastError, Occupant
 from bridge.xmpp.queries.iq_errors import DecodedError
 from tests.tools.played import ROOM, STATUS
 from tests.xmpp.checks import watching
@@ -44,6 +45,7 @@ HEARD = MessageReceived(ME, "McpDebug", "!ping", id="m1", own=True)
 PONG = {"how": "public", "answerMs": 20.0, "body": "pong"}
 NOTHING = 'Nothing is wrong: "Robot" answered what the bridge said last after 20 ms.'
 REFUSED = DecodedError("forbidden", "The room does not pass it on.", "Ask its owner.", "undecided")
+LOST = replace(REFUSED, condition="item-not-found")
 REACHED = replace(REFUSED, outcome="reachable")
 
 
@@ -104,6 +106,13 @@ def test_a_ping_without_an_answer_is_a_remark_once_the_bot_has_answered_the_brid
     assert silent.findings["ping"].ok is False
     lately = find(given._replace(answers=[], namesakes={}))
     assert (lately.outcome, lately.findings["ping"].ok) == ("unknown", None)
+
+
+def test_a_room_that_was_destroyed_is_not_made_anew_by_a_check() -> None:
+    for condition, step in (("gone", None), ("conflict", Step("xmppCheck", {}))):
+        error = LastError(Fault(condition, "Out.", "Look."), 0.0)
+        out = replace(STATUS, phase=Phase.FAILED, occupants=(), last_error=error)
+        assert find(evidence(status=out, occupant=None, ping=None)).step == step
 
 
 def test_the_message_that_the_room_refused_is_not_to_be_said_again() -> None:
@@ -205,6 +214,7 @@ FOUND: list[tuple[str, Evidence, bool | None, str]] = [
     ("ping", evidence(ping=Ping(None, None, "Our server is silent.", alone=False)), False, "(our "),
     ("ping", evidence(ping=Ping(0.01, REFUSED, "", alone=False)), None, "does not pass it on."),
     ("ping", evidence(ping=Ping(0.01, REACHED, "", alone=False)), True, "pass it on."),
+    ("ping", evidence(ping=Ping(0.01, LOST, "", alone=False)), False, "(item-not-found): it was"),
     ("ping", evidence(ping=None), None, "was not pinged"),
     ("ping", evidence(ping=None, occupant=None), None, "not there"),
     # A loop is many repeats in a row.
