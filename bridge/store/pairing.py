@@ -9,6 +9,9 @@ SAME_SECONDS = 30.0
 """Two bridges observed the same event if all fields except VARYING ones are equal, and the times
 differ by at most this number of seconds."""
 
+STAMP_SECONDS = 1.0
+"""A room may cut the time of its history to seconds."""
+
 # fmt: off
 VARYING = frozenset({
     "author", "changed", "codes", "delayedFrom", "formerAffiliation", "formerPayload", "formerRole",
@@ -61,6 +64,8 @@ class Alike(NamedTuple):
     stanza: int | None
     copied: bool = False
     """Whether it is the same row, out of a copy of the same file."""
+    is_history: bool = False
+    """Whether a room told it as history: its time is the room's."""
 
 
 def key_of(event: Mapping[str, Any]) -> Key:
@@ -89,13 +94,14 @@ def same(wanted: Wanted, rows: Sequence[Alike], taken: Collection[int]) -> Alike
     named = [row for row in rows if stanza is not None and row.stanza == stanza]
     if first := [row for row in rows if row.copied] or named:
         return min(first)
-    start = max(wanted.since, wanted.seen - SAME_SECONDS)
+    start = wanted.seen - SAME_SECONDS
     near = [
         (abs(row.seen - wanted.seen), row)
         for row in rows
         if (stanza is None or row.stanza is None)
         and row.id not in taken
-        and start <= row.seen <= wanted.seen + SAME_SECONDS
+        and max(start, wanted.since - STAMP_SECONDS * row.is_history) <= row.seen
+        and row.seen <= wanted.seen + SAME_SECONDS
     ]
     return min(near)[1] if near else None
 

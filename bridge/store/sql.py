@@ -60,10 +60,11 @@ GIVEN = ("n", "content", "stanza", "seen", "observer", "number", "ours")
 
 _ALIKE = """
 SELECT given.n, events.id, events.seen / CAST(1000 AS DOUBLE PRECISION), events.stanza,
-  events.observer = given.observer
+  events.observer = given.observer, events.event LIKE ?
 FROM {given} CROSS JOIN entries AS events
 WHERE events.room = (SELECT id FROM places WHERE {place}) AND {same} AND {other}
 """
+_TOLD = '%"delayedFrom":%'
 _NAMED = "events.stanza = given.stanza"
 _NEAR = f"""events.content = given.content
 AND events.seen BETWEEN given.seen - {SAME_SECONDS * 1000:.0f}
@@ -232,7 +233,7 @@ class SqlDatabase(ABC):
         place = self._where(jid=room, domain=domain)
         for same in (_NAMED, _NEAR):
             statement = _ALIKE.format(given=self.GIVEN, place=place, same=same, other=self.OTHER)
-            for n, *row in self.all(statement, (text, *self._values(room, domain), *others)):
+            for n, *row in self.all(statement, (_TOLD, text, *self._values(room, domain), *others)):
                 rows[n].append(Alike(*row))
         return rows
 

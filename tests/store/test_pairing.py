@@ -24,6 +24,7 @@ PLAIN = WANTED._replace(key=Key(1, None))
         (PLAIN, [Alike(3, 131.0, None)], (), None),
         (PLAIN._replace(since=90.0), [Alike(3, 90.0, None)], (), 3),
         (PLAIN._replace(since=90.0), [Alike(3, 89.9, None)], (), None),
+        (PLAIN._replace(since=90.0), [Alike(3, 89.1, None, is_history=True)], (), 3),
         (PLAIN, [Alike(3, 100.0, None), Alike(9, 500.0, 7, copied=True)], (), 9),
     ],
 )

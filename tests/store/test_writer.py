@@ -15,7 +15,7 @@ from bridge.store.database import Happened, Observer, TracedXml, weight
 from bridge.store.writer import OUTSIDE, Entered, Item, Left, Moment
 from bridge.text import iso
 from tests.conftest import a_place
-from tests.store.hall import EPOCH, ROOM, SETTLED, STEPS, Bridge, Hall, play
+from tests.store.hall import EPOCH, ROOM, SETTLED, STEPS, Bridge, Hall, play, said
 from tests.support.memory import traced
 
 FAULTS = (
@@ -85,6 +85,21 @@ def test_what_others_saw_while_the_room_let_us_in_is_the_same_however_late_we_he
     second.stalled = False
     hall.pass_time(1)
     assert _marks(hall) == marks
+
+
+def test_a_message_is_known_that_others_were_told_as_history_with_its_time_cut_to_a_second(
+    hall: Hall,
+) -> None:
+    hall.now += 0.9
+    first, second = hall.start(), hall.start()
+    hall.enter(first)
+    mark = hall.say()
+    hall.enter(second)
+    stamp = iso(float(int(hall.at)))
+    second.waiting.append(said(mark, at=hall.at, delayedFrom=stamp)._replace(earlier=True))
+    hall.write(second)
+    hall.pass_time(1)
+    assert _marks(hall) == [mark]
 
 
 def test_in_a_new_store_others_are_found_from_its_beginning(hall: Hall, tmp_path: Path) -> None:
