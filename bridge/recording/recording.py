@@ -183,7 +183,7 @@ def _seen_by_all(event: Event) -> Event:
     """Return `event` without the marks that only this observer has seen."""
     match event:
         case MessageReceived(own=True):
-            return replace(event, own=False)
+            return event._replace(own=False)
         case events.OccupantPresence() | events.OccupantLeft() if event.self_:
             return replace(event, self_=False, codes=event.codes - {ABOUT_US})
         case events.NicknameChanged(self_=True):

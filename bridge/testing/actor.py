@@ -345,7 +345,7 @@ class Actor:
         raise AssertionError  # `_doing` has raised
 
     def _line(self, record: Record) -> str:
-        record = replace(record, event=_not_as_new(record.event))
+        record = record._replace(event=_not_as_new(record.event))
         return self._mask(format_event(self._participant.journal.encode(record)))
 
     @contextmanager

@@ -5,7 +5,6 @@ import shlex
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple, TypeAlias
 
@@ -490,11 +489,11 @@ class _Seen:
             outgoing = (row.event for row in rows if row.event.get("direction") == "out")
             sent = {(event["id"], event["from"]) for event in outgoing}
             for number, row in enumerate(rows, len(self._cursors) + 1):
-                record = replace(walk.record(row), number=-number)
+                record = walk.record(row)._replace(number=-number)
                 event = record.event
                 # All in the room saw our message, so the store does not say whose it is.
                 if isinstance(event, MessageReceived) and (event.id, event.from_) in sent:
-                    record = replace(record, event=replace(event, own=True))
+                    record = record._replace(event=event._replace(own=True))
                 records.append(record)
                 self._cursors[-number] = walk.cursor_of(row.id)
             return records, walk.oldest_at

@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
 from xml.etree.ElementTree import indent
@@ -95,7 +95,7 @@ class RoomView:
             case events.MessageReceived(source=Source.HISTORY) if not self.looks_back:
                 # The time at which it was said counts, not when the room sent it to us.
                 if said := seconds_of(event.delayed_from):
-                    event, at = replace(event, delayed_from=None), said
+                    event, at = event._replace(delayed_from=None), said
         head, above = self._head(at)
         columns = self.display.columns()
         room = one_line(record.room) if self.names_rooms else ""

@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 import pytest
 
 from bridge.testing import expectation
@@ -18,12 +16,12 @@ DUE = 10.0
     ("message", "label"),
     [
         (PONG, ""),
-        (replace(PONG, type="chat"), "in private"),
-        (replace(PONG, body="ping"), "another text"),
-        (replace(PONG, body="", payload=("composing",)), "without a text"),
-        (replace(PONG, sender="Bob", from_=f"{ROOM}/Bob"), "from another sender"),
-        (replace(PONG, source=Source.HISTORY), "said before the actor came"),
-        (replace(PONG, source=Source.ARCHIVE), "said before the actor came"),
+        (PONG._replace(type="chat"), "in private"),
+        (PONG._replace(body="ping"), "another text"),
+        (PONG._replace(body="", payload=("composing",)), "without a text"),
+        (PONG._replace(sender="Bob", from_=f"{ROOM}/Bob"), "from another sender"),
+        (PONG._replace(source=Source.HISTORY), "said before the actor came"),
+        (PONG._replace(source=Source.ARCHIVE), "said before the actor came"),
     ],
 )
 def test_a_message_meets_an_expectation_or_falls_short_in_words(
@@ -54,7 +52,7 @@ def test_what_meets_an_expectation(
 
 
 def test_own_words_count_only_for_who_names_the_speaker() -> None:
-    own = replace(PONG, own=True)
+    own = PONG._replace(own=True)
     assert expectation.message(None, private=False).shortcomings(own) == [
         "said by the actor itself"
     ]
@@ -77,17 +75,17 @@ def _misses(*records: tuple[int, float, MessageReceived | OccupantLeft]) -> list
 
 
 def test_the_nearest_misses_come_first() -> None:
-    ping, bob = replace(PONG, body="ping"), replace(PONG, sender="Bob", from_=f"{ROOM}/Bob")
+    ping, bob = PONG._replace(body="ping"), PONG._replace(sender="Bob", from_=f"{ROOM}/Bob")
     assert _misses(
         (1, 1.0, PONG),
         (2, 2.0, ping),
         (3, 3.0, OccupantLeft(f"{ROOM}/Robot", "Robot")),
-        (4, 4.0, replace(bob, body="hello")),
+        (4, 4.0, bob._replace(body="hello")),
         (5, 5.0, bob),
         (6, 6.0, ping),
-        (7, 7.0, replace(PONG, type="chat")),
-        (8, 8.0, replace(bob, own=True)),
-        (9, 9.0, replace(ping, own=True, sender="Bob", from_=f"{ROOM}/Bob")),
+        (7, 7.0, PONG._replace(type="chat")),
+        (8, 8.0, bob._replace(own=True)),
+        (9, 9.0, ping._replace(own=True, sender="Bob", from_=f"{ROOM}/Bob")),
         (10, 11.25, PONG),
     ) == [
         "before the actor's last expectation: <Robot> Pong!",

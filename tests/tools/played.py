@@ -159,7 +159,7 @@ class Answering(Played):
         said = await super().say(body, timeout_seconds)
         for answer in self.answers:
             asyncio.get_running_loop().call_soon(self.publish, answer)
-        return said._replace(message=replace(said.message, stanza_id=self.stanza_id))
+        return said._replace(message=said.message._replace(stanza_id=self.stanza_id))
 
 
 class Archived(Played):

@@ -122,7 +122,7 @@ async def test_what_our_account_said_before_the_bridge_came_counts_for_an_hour(
     played.reader, played.settings = shelf.reader, SETTINGS
     now = float(round(time.time()))
     shelf.put(SENT, at=now - ago, by=by, shared=False)
-    shelf.put(replace(HEARD, own=False), at=now - ago + 0.1)
+    shelf.put(HEARD._replace(own=False), at=now - ago + 0.1)
     shelf.put(MessageReceived(ROBOT, "Robot", "pong"), at=now - ago + 0.2)
     played.publish(OccupantLeft(f"{ROOM}/Z", "Z"), at=now)
     found = await _diagnosed(played.link)

@@ -1,6 +1,5 @@
 """What is on a page of xmppHistory: how much, of which rooms, between which times."""
 
-import dataclasses
 import json
 from typing import Any
 
@@ -273,7 +272,7 @@ async def test_what_we_said_is_one_entry_and_two_in_full() -> None:
     played.publish(OUT)
     (unheard,) = (await page_of(played))["entries"]
     assert (unheard["cursor"], unheard["body"], unheard["heard"]) == ("epoch-1", "hello", False)
-    played.publish(dataclasses.replace(BACK, id="another", own=False))
+    played.publish(BACK._replace(id="another", own=False))
     played.publish(BACK)
     _, heard = (await page_of(played))["entries"]
     assert (heard["cursor"], heard["body"], heard["heard"]) == ("epoch-3", "hello", True)
@@ -299,7 +298,7 @@ async def test_an_error_names_the_message_and_whoever_answered_with_it() -> None
 async def test_a_message_is_heard_though_an_archive_or_another_page_told_of_it() -> None:
     played = Played()
     played.publish(OUT)
-    played.publish(dataclasses.replace(BACK, source=Source.HISTORY))
+    played.publish(BACK._replace(source=Source.HISTORY))
     (entry,) = (await page_of(played))["entries"]
     assert (entry["cursor"], entry["source"], "heard" in entry) == ("epoch-2", "history", False)
 
@@ -307,7 +306,7 @@ async def test_a_message_is_heard_though_an_archive_or_another_page_told_of_it()
 async def test_what_was_sent_is_heard_in_its_own_room_only() -> None:
     played = in_rooms(ROOM, LOGS)
     played.publish(OUT)
-    played.publish(dataclasses.replace(BACK, from_=f"{LOGS}/{NAME}"), LOGS)
+    played.publish(BACK._replace(from_=f"{LOGS}/{NAME}"), LOGS)
     assert [one["heard"] for one in (await page_of(played))["entries"]] == [False, True]
 
 

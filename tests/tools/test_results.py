@@ -83,7 +83,7 @@ def _of(hint: Any) -> st.SearchStrategy[Any]:
 def _built(cls: Any) -> st.SearchStrategy[Any]:
     hints = typing.get_type_hints(cls)
     fields = {}
-    for name in (one.name for one in dataclasses.fields(cls)):
+    for name in cls.__match_args__:
         hint = hints[name]
         members = [one for one in get_args(hint) if one is not type(None)]
         optional = type(None) in get_args(hint)

@@ -169,7 +169,7 @@ SILENT = MessageReceived(f"{ROOM}/Wilma", "Wilma", "", payload=("composing (chat
 async def test_a_wait_for_messages_goes_on_while_somebody_is_only_typing() -> None:
     played = Played()
     played.publish(SILENT)
-    played.publish(dataclasses.replace(SILENT, payload=(), encrypted="OMEMO"))
+    played.publish(SILENT._replace(payload=(), encrypted="OMEMO"))
     waited = await _wait(played, since="epoch-0")
     assert (waited["entry"]["encrypted"], waited["seen"]) == ("OMEMO", 1)
     assert waited["passed"][0]["payload"] == ["composing (chatstates)"]

@@ -1,5 +1,4 @@
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -351,7 +350,7 @@ def test_history_has_the_time_at_which_it_was_said() -> None:
     assert (
         _at(None).event(Record(1, NOON, said)) == f"2023-11-14T11:00:00.000Z  {'<Alice>':<16}    x"
     )
-    odd = replace(said, delayed_from="yesterday")
+    odd = said._replace(delayed_from="yesterday")
     assert "(said yesterday) x" in _at(None).event(Record(1, NOON, odd))
     view = _at(80)
     view.event(Record(1, NOON, _here("Alice")))

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from heapq import merge
 from itertools import islice
 from operator import attrgetter
-from typing import Generic, Literal, Protocol, TypeVar
+from typing import Generic, Literal, NamedTuple, Protocol, TypeVar
 
 from bridge.text import iso, memory_of
 from bridge.xmpp.errors import XmppError
@@ -197,8 +197,7 @@ class Ring(Records[Kept]):
             self.evict()
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(NamedTuple):
     """One event, with its number, its time and its room."""
 
     number: int
@@ -303,8 +302,7 @@ class Journal(Records[Record]):
 def _weight(event: Event) -> int:
     """Return how many bytes of memory the texts of an event take."""
     size = 0
-    for name in event.__match_args__:
-        held = getattr(event, name)
+    for held in event if isinstance(event, tuple) else vars(event).values():
         if not held:
             continue
         if type(held) is str:  # not a member of an enumeration, which exists once

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, TypeAlias
 
 from bridge.newest import Newest
 from bridge.text import iso, quoted, seconds_of, visible
@@ -51,9 +51,7 @@ GONE_MEANWHILE = "went while the bridge was not in the room"
 there when the bridge came back."""
 
 
-Identified = TypeVar(
-    "Identified", events.MessageReceived, events.OccupantLeft, events.NicknameChanged
-)
+Act: TypeAlias = events.MessageReceived | events.OccupantLeft | events.NicknameChanged
 """An act of an occupant, with what the room shows of the occupant's account."""
 
 
@@ -347,12 +345,11 @@ class Room:
                     former_affiliation=None if affiliation == event.affiliation else affiliation,
                     former_payload=None if known.payload == event.payload else known.payload,
                 )
-            case events.MessageReceived(from_=jid) if known := self._occupants.get(jid):
-                if event.source is events.Source.LIVE:
-                    return _identified(event, known)
-            case events.OccupantLeft(from_=jid) if known := self._occupants.get(jid):
-                return _identified(event, known)
-            case events.NicknameChanged(from_=jid) if known := self._occupants.get(jid):
+            case (
+                events.MessageReceived(source=events.Source.LIVE, from_=jid)
+                | events.OccupantLeft(from_=jid)
+                | events.NicknameChanged(from_=jid)
+            ) if known := self._occupants.get(jid):
                 return _identified(event, known)
         return event
 
@@ -507,11 +504,13 @@ class Room:
             self._status = replace(self._status, nickname=event.new_nickname)
 
 
-def _identified(event: Identified, known: Occupant) -> Identified:
+def _identified(event: Act, known: Occupant) -> Act:
     """Return an act of an occupant, with what the room shows of the occupant's account."""
     jid, id_ = event.jid or known.real_jid, event.occupant_id or known.occupant_id
     if (jid, id_) == (event.jid, event.occupant_id):
         return event
+    if isinstance(event, events.MessageReceived):
+        return event._replace(jid=jid, occupant_id=id_)
     return replace(event, jid=jid, occupant_id=id_)
 
 

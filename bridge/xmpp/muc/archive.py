@@ -364,8 +364,7 @@ def read_result(result: Element, *, room: str, own: str) -> ArchiveResult | None
     events: list[MessageReceived | SubjectChanged] = []
     for event in reading.read(message, room=room, own=own):
         if isinstance(event, MessageReceived):
-            event = replace(
-                event,
+            event = event._replace(
                 source=Source.ARCHIVE,
                 stanza_id=event.stanza_id or id_,
                 delayed_from=stamp_of(at),

@@ -27,25 +27,23 @@ class HistoryWindow:
     """
 
     def __init__(self) -> None:
-        self._opened = self._heard = -inf
+        self.until = -inf
+        """When the window closes by itself."""
+        self._ends = -inf
+        """When it closes at the latest."""
 
     def open(self, now: float) -> None:
         """Open the window: the room is letting us in, or has sent something before."""
-        self._opened = self._heard = now
+        self.until, self._ends = now + QUIET_SECONDS, now + HISTORY_SECONDS
 
     def hear(self, now: float) -> None:
         """Note that the room sent something; a closed window stays closed."""
         if self.is_open(now):
-            self._heard = now
+            self.until = min(self._ends, now + QUIET_SECONDS)
 
     def close(self) -> None:
         """Close the window: the subject has come, or a live message of an occupant."""
-        self._opened = self._heard = -inf
-
-    @property
-    def until(self) -> float:
-        """When the window closes by itself."""
-        return min(self._opened + HISTORY_SECONDS, self._heard + QUIET_SECONDS)
+        self.until = -inf
 
     def is_open(self, now: float) -> bool:
         """Whether the room may still be sending its history."""

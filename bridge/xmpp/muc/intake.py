@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Hashable
-from dataclasses import replace
 from xml.etree.ElementTree import Element
 
 from bridge.newest import Newest
@@ -91,7 +90,7 @@ class Intake:
             return message if message.source is Source.LIVE else None
         self._seen.add(key, message.sender)
         if message.retracts and not message.sender:
-            message = replace(message, author=self._seen.get(hash(message.retracts)))
+            message = message._replace(author=self._seen.get(hash(message.retracts)))
         return message
 
     def _believed(self, stanza: Element, event: Event, now: float) -> Event:
@@ -111,14 +110,14 @@ class Intake:
             case MessageReceived(type=type_) if type_ != "groupchat" or not self.history.is_open(
                 now
             ):
-                event = replace(
-                    event, source=Source.LIVE, delayed_from=None, stamped_at=None, stamped_by=None
+                event = event._replace(
+                    source=Source.LIVE, delayed_from=None, stamped_at=None, stamped_by=None
                 )
             case MessageReceived(from_=sender, own=own, occupant_id=id_):
                 known = id_ is not None and id_ == self._occupant_id
                 senders = {sender, *reading.original_senders(stanza)}
                 ours = own or known or not senders.isdisjoint(self.ours)
-                event = replace(_dated(event, self._clock()), as_ours=ours)
+                event = _dated(event, self._clock())._replace(as_ours=ours)
             case OccupantJoined(self_=True, occupant_id=id_):
                 self._occupant_id = id_
         return event
@@ -129,7 +128,7 @@ def _dated(message: MessageReceived, now: float) -> MessageReceived:
     stamp = seconds_of(message.delayed_from)
     if stamp is None or stamp <= now:
         return message
-    return replace(message, delayed_from=iso(now), stamped_at=message.delayed_from)
+    return message._replace(delayed_from=iso(now), stamped_at=message.delayed_from)
 
 
 def _content(message: MessageReceived) -> int:

@@ -475,8 +475,8 @@ class Membership:
             publishing = [event] if self._join is None else self._join.take(event)
             for happened in publishing:
                 self._see_new_nickname(happened)
-                because_we_came = isinstance(happened, events.SubjectChanged | listed)
-                self._handle(happened, earlier=entering or (arriving and because_we_came))
+                because_we_came = arriving and isinstance(happened, events.SubjectChanged | listed)
+                self._handle(happened, earlier=entering or because_we_came)
 
     def _see_new_nickname(self, event: events.Event) -> None:
         """Take a new nickname of ours from our own presence.
@@ -505,7 +505,7 @@ class Membership:
         """Publish `event` if it is new, and act on it if it concerns us."""
         fresh: events.Event | None = event
         if isinstance(event, events.MessageReceived):
-            event = self._claimed(event)
+            event = self._claimed(event) if event.own else event
             fresh = self._intake.deduplicate(event)
             earlier = event.source is not events.Source.LIVE
         happened = None if fresh is None else self.room.classify(fresh)
@@ -534,20 +534,20 @@ class Membership:
                 self.doubt()  # a room answers so if we are not in it (XEP-0045, 7.4)
 
     def _claimed(self, message: events.MessageReceived) -> events.MessageReceived:
-        """Return `message` with `own` only if this session said it.
+        """Return a message under our nickname with `own` only if this session said it.
 
         The text of a message under our nickname is proof only if no other session can speak under
         it, and the room gives no ids back. If the room gives ids back, a message without our id is
         from another session.
         """
         gives_ids = STABLE_ID in self._intake.description.features
-        account = prepared(self._place.account) if message.own else None
+        account = prepared(self._place.account)
         named = self.room.status().accounts.get(account, ()) if account else ()
         alone = self._nickname.is_marked and not self._nickname.is_shared
         alone = alone and all(f"{self.jid}/{nickname}" == self.occupant for nickname in named)
         claimed = self._reflections.claim(message, by_text=alone and not gives_ids)
         live = message.source is events.Source.LIVE and message.type == "groupchat"
-        self._nickname.is_spoken_under |= message.own and not claimed.own and live
+        self._nickname.is_spoken_under |= live and not claimed.own
         if gives_ids or self._reflections.gives_ids_back:
             self._nickname.is_shared |= self._nickname.is_spoken_under
         return claimed

@@ -7,9 +7,9 @@ it; `intake` decides when a delay counts. The answers of service discovery and a
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from functools import lru_cache
 from operator import attrgetter
+from typing import Any
 from xml.etree.ElementTree import Element
 
 from bridge.text import iso_of, stamp_of
@@ -27,6 +27,7 @@ MODERATIONS = frozenset(f"{{urn:xmpp:message-moderate:{version}}}moderated" for 
 ENCRYPTION = "{urn:xmpp:eme:0}encryption"
 CAPTCHA_FOR = "{jabber:x:data}x/{jabber:x:data}field[@var='from']/{jabber:x:data}value"
 GIVEN_ID = f"{{{names.STANZA_ID}}}stanza-id"
+ID_OF_OCCUPANT = f"{{{OCCUPANT_ID}}}occupant-id"
 STATUS = f"{{{names.CLIENT}}}status"
 LANGUAGE = f"{{{names.XML_NAMESPACE}}}lang"
 
@@ -57,6 +58,10 @@ METADATA = frozenset(
     }
 )
 """Namespaces of elements that carry metadata of a message rather than content."""
+
+USUAL = frozenset({names.BODY, GIVEN_ID, ID_OF_OCCUPANT})
+"""The children that most messages have. What few messages have is looked for in others only, since
+a room may send thousands of messages in a second."""
 
 MAX_PAYLOAD = 8
 """Most names of elements that we list for a message without a body. Real ones have one or two."""
@@ -147,12 +152,13 @@ def _read_message(
 ) -> Iterator[events.Event]:
     sender, room, nickname = address
     type_ = stanza.get("type", "normal")
+    is_public = type_ == "groupchat"
     body, languages = _in_one_language(stanza, names.BODY)
-    subject = _new_subject(stanza, nickname) if type_ == "groupchat" else None
+    subject = _new_subject(stanza, nickname) if is_public else None
     # A room lets a user in who solves a CAPTCHA (XEP-0158, section 3). Some rooms send the CAPTCHA
     # from the occupant JID that we asked for. Once we are inside, an occupant may have sent such a
     # message.
-    from_room = not nickname or (not own and type_ != "groupchat")
+    from_room = not nickname or (not own and not is_public)
     if from_room and stanza.find(names.CAPTCHA) is not None:
         yield events.RoomError(events.CAPTCHA_REQUIRED, body)
         return
@@ -163,39 +169,42 @@ def _read_message(
         body = None
     ids = [child.get("id") for child in stanza.findall(GIVEN_ID) if child.get("by") == room]
     given = next(filter(None, ids), None)
-    stamp, by = _stamp(stanza, room)
+    further = [child for child in stanza if child.tag not in USUAL]
+    stamp, by = _stamp(further, room)
     foreign = stamp is not None and by != room
-    message = events.MessageReceived(
+    encrypted = _encrypted(further) or ("OTR" if body and body.startswith(OTR) else None)
+    references = _references(further, address)
+    payload: tuple[str, ...] = ()
+    if body is None and not references:
+        if not nickname or subject is not None:
+            return
+        payload = () if encrypted else _payload(further)
+        if not (encrypted or payload):
+            return
+    yield events.MessageReceived(
         from_=sender,
         sender=nickname,
         body=body or "",
-        type="groupchat" if type_ == "groupchat" else "chat",
+        type="groupchat" if is_public else "chat",
         id=stanza.get("id"),
         # In private messages, servers do not remove stanza ids that others put there.
-        stanza_id=given if gives_ids and type_ == "groupchat" else None,
+        stanza_id=given if gives_ids and is_public else None,
         delayed_from=stamp,
         stamped_at=stamp if foreign else None,
         stamped_by=by or None if foreign else None,
         source=events.Source.LIVE if stamp is None else events.Source.HISTORY,
         own=sender == own,
         # In private messages, servers do not remove occupant ids that others put there.
-        occupant_id=account_id if type_ == "groupchat" else None,
-        encrypted=_encrypted(stanza) or ("OTR" if (body or "").startswith(OTR) else None),
+        occupant_id=account_id if is_public else None,
+        encrypted=encrypted,
+        payload=payload,
         languages=languages,
-        marked=() if body is None else _marks(stanza),
+        marked=() if body is None else _marks(further),
+        **references,
     )
-    referring = _with_references(message, stanza)
-    if body is None and referring is message:
-        if not nickname or subject is not None:
-            return
-        payload = () if message.encrypted else _payload(stanza)
-        if not (message.encrypted or payload):
-            return
-        referring = replace(message, payload=payload)
-    yield referring
 
 
-def _stamp(stanza: Element, room: str) -> tuple[str | None, str]:
+def _stamp(children: Iterable[Element], room: str) -> tuple[str | None, str]:
     """Return a message's stamp and who made it: the room's if there is one, else the last.
 
     ejabberd does not remove stamps that others wrote in the room's name, even if the name is in
@@ -203,7 +212,7 @@ def _stamp(stanza: Element, room: str) -> tuple[str | None, str]:
     stamp counts. If it is a time, ejabberd adds none.
     """
     last: tuple[str | None, str] = (None, "")
-    for child in stanza:
+    for child in children:
         stamp = child.get("stamp")
         if stamp is None or child.tag not in {names.STAMP, names.FORMER_STAMP}:
             continue
@@ -216,8 +225,8 @@ def _stamp(stanza: Element, room: str) -> tuple[str | None, str]:
     return last
 
 
-def _marks(stanza: Element) -> tuple[str, ...]:
-    return tuple(dict.fromkeys([MARKS[child.tag] for child in stanza if child.tag in MARKS]))
+def _marks(children: Iterable[Element]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys([MARKS[child.tag] for child in children if child.tag in MARKS]))
 
 
 def _in_one_language(stanza: Element, tag: str) -> tuple[str | None, tuple[str, ...]]:
@@ -260,7 +269,7 @@ def _new_subject(stanza: Element, nickname: str) -> str | None:
 
 def _occupant_id(stanza: Element) -> str | None:
     """Return the id of the sender's account (XEP-0421)."""
-    element = stanza.find(f"{{{OCCUPANT_ID}}}occupant-id")
+    element = stanza.find(ID_OF_OCCUPANT)
     return None if element is None else _short(element.get("id"))
 
 
@@ -271,10 +280,10 @@ def original_senders(stanza: Element) -> set[str]:
     return {names.bare(jid) for jid in named}
 
 
-def _encrypted(stanza: Element) -> str | None:
+def _encrypted(children: Iterable[Element]) -> str | None:
     """Return the name of a message's encryption, by XEP-0380 or by its elements."""
     name = None
-    for child in stanza:
+    for child in children:
         if child.tag == ENCRYPTION and (namespace := child.get("namespace")):
             declared = ENCRYPTIONS.get(namespace) or child.get("name") or namespace
             return declared[:MAX_PAYLOAD_CHARACTERS]
@@ -314,50 +323,47 @@ def _bounded(payload: Iterable[str], most: int = MAX_PAYLOAD) -> tuple[str, ...]
     return tuple(each[:most]) + ((f"... and {more} more",) if more > 0 else ())
 
 
-def _with_references(message: events.MessageReceived, stanza: Element) -> events.MessageReceived:
-    """Return `message` with the references to other messages in its stanza; itself without any."""
+def _references(children: Iterable[Element], sender: stanzas.Address) -> dict[str, Any]:
+    """Return the fields of a message in which it refers to other messages; empty without any."""
     # Only the room itself moderates (XEP-0425).
-    retractions = {RETRACTION} if message.sender else {RETRACTION, *MODERATIONS}
-    for child in stanza:
+    retractions = {RETRACTION} if sender.resource else {RETRACTION, *MODERATIONS}
+    fields: dict[str, Any] = {}
+    for child in children:
         id_ = child.get("id")
         if not id_:
             continue
         match child.tag:
             case names.REPLACE:
-                message = replace(message, replaces=id_)
+                fields["replaces"] = id_
             case "{urn:xmpp:reply:0}reply":
-                message = replace(message, reply_to=id_)
+                fields["reply_to"] = id_
             case "{urn:xmpp:reactions:0}reactions":
                 listed = child.findall(f"{{{names.REACTIONS}}}reaction")[:MAX_REACTIONS]
                 reactions = tuple(reaction.text or "" for reaction in listed)
-                message = replace(message, reacts_to=id_, reactions=reactions)
+                fields |= {"reacts_to": id_, "reactions": reactions}
             case "{urn:xmpp:message-retract:1}retract":
-                message = _taking_back(message, child, id_)
+                fields |= {"retracts": id_} | _moderation(child, sender)
             case "{urn:xmpp:fasten:0}apply-to" if any(inner.tag in retractions for inner in child):
-                message = _taking_back(message, child, id_)
-    return message
+                fields |= {"retracts": id_} | _moderation(child, sender)
+    return fields
 
 
-def _taking_back(
-    message: events.MessageReceived, retraction: Element, id_: str
-) -> events.MessageReceived:
-    """Return `message` with what it takes back; if the room sent it, also with who did it and why.
+def _moderation(retraction: Element, sender: stanzas.Address) -> dict[str, str | None]:
+    """Return who took a message back as moderator, and why; empty unless the room says so.
 
     XEP-0425 has had two shapes: `moderated` is in `apply-to` and has the reason in it, or is in
     `retract` beside the reason.
     """
-    message = replace(message, retracts=id_)
     moderated = next((inner for inner in retraction if inner.tag in MODERATIONS), None)
-    if message.sender or moderated is None:
-        return message
+    if sender.resource or moderated is None:
+        return {}
     by = moderated.get("by", "")
     bare, _, nickname = by.partition("/")
     reasons = (it.text for it in (*moderated, *retraction) if it.tag.endswith("}reason"))
-    return replace(
-        message,
-        moderated_by=_short(nickname if prepared(bare) == message.from_ else by),
-        reason=_short(next(reasons, None)),
-    )
+    return {
+        "moderated_by": _short(nickname if prepared(bare) == sender.bare else by),
+        "reason": _short(next(reasons, None)),
+    }
 
 
 def _read_notice(stanza: Element) -> Iterator[events.Event]:

@@ -11,7 +11,7 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from bridge.newest import Newest
@@ -135,7 +135,7 @@ class Reflections:
         message.on_sent(id_)
 
     def claim(self, message: MessageReceived, *, by_text: bool) -> MessageReceived:
-        """Return `message`; if it came under our nickname, with `own` as it is proved to be.
+        """Return `message`, which came under our nickname, with `own` as it is proved to be.
 
         Our id is proof. While we are away, others can take our nickname and repeat an id of ours,
         so a message of the history must have our text too, unless we sent it in this stay. In other
@@ -144,8 +144,6 @@ class Reflections:
         With `by_text`, our text is proof as well, in a room that has given none of our ids back:
         `reflects` then has our id. Of several messages with one text, the oldest comes first.
         """
-        if not message.own:
-            return message
         live, text = message.source is Source.LIVE, _hash(message.body)
         if (sent := self._texts.get(message.id)) is not None:
             unheard = self._unheard.pop(message.id, None) is not None
@@ -157,11 +155,11 @@ class Reflections:
             for id_, said in self._unheard.items():
                 if said.text == text and said.at > since:
                     del self._unheard[id_]
-                    return replace(message, reflects=str(id_))
+                    return message._replace(reflects=str(id_))
         if live and message.body:
             for waiting in self._waiting.values():
                 waiting.unproved = True
-        return replace(message, own=False)
+        return message._replace(own=False)
 
     @asynccontextmanager
     async def expected(self, id_: str, body: str) -> AsyncIterator[Outstanding]:

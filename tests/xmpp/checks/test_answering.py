@@ -134,7 +134,7 @@ def test_whom_it_prefers_shows_once_it_has_answered_another_after_the_bridge() -
     ours: list[Act] = [(0.0, OURS), (0.0, HEARD)]
     again: list[Act] = [
         (AFTER * 2, replace(OURS, id="m2")),
-        (AFTER * 2, replace(HEARD, id="m2")),
+        (AFTER * 2, HEARD._replace(id="m2")),
     ]
     theirs = [(AFTER + at, event) for at, event in asked(PING)]
     for acts, outcome in (([*ours, *theirs, *again], "cause"), ([*theirs, *again], "unknown")):
@@ -159,7 +159,7 @@ def test_in_which_form_it_answers_is_the_next_step() -> None:
     conclusion = find(evidence(acts, now=AFTER * 2))
     asking = {"message": ".ping", "awaitSeconds": 10, "from": "Robot"}
     assert (conclusion.outcome, conclusion.step) == ("unknown", Step("xmppSend", asking))
-    dot: list[Act] = [(AFTER, replace(OURS, body=".ping")), (AFTER, replace(HEARD, body=".ping"))]
+    dot: list[Act] = [(AFTER, replace(OURS, body=".ping")), (AFTER, HEARD._replace(body=".ping"))]
     assert find(evidence([*acts[:2], *dot], now=AFTER * 2)).step is None
 
 

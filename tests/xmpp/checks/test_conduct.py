@@ -162,7 +162,7 @@ PAIRS: dict[str, tuple[list[Act], dict[str, bool], bool]] = {
     ),
     "four in turn": (spaced(0.05, *duet(36, *TRIO, "Fred")), {}, False),
     "one is the bridge": (
-        spaced(0.05, *(replace(it, own=it.sender == "Parrot") for it in duet(9))),
+        spaced(0.05, *(it._replace(own=it.sender == "Parrot") for it in duet(9))),
         {},
         False,
     ),
@@ -508,9 +508,9 @@ def test_a_ghost_is_silent_while_its_namesake_of_the_same_account_answers(
     assert look("ghost", given._replace(namesakes={})).ok is None
 
 
-OMEMO = replace(said("Wilma", ""), encrypted="OMEMO")
-ALSO = replace(OMEMO, sender="Fred")
-FRED = replace(ASK, sender="Fred")
+OMEMO = said("Wilma", "")._replace(encrypted="OMEMO")
+ALSO = OMEMO._replace(sender="Fred")
+FRED = ASK._replace(sender="Fred")
 SECRETS: dict[str, tuple[list[Event], bool | None, bool]] = {
     "the only one": ([OMEMO], None, True),
     "twice, and nobody was answered": ([OMEMO, OMEMO], None, True),
@@ -519,9 +519,9 @@ SECRETS: dict[str, tuple[list[Event], bool | None, bool]] = {
     "once, and another was answered": ([FRED, ANSWER, OMEMO], None, True),
     "two people with each other": ([FRED, ANSWER, OMEMO, ALSO, OMEMO], True, False),
     "not any more": ([OMEMO, OMEMO, ASK], True, False),
-    "it can read that": ([replace(OMEMO, sender="Robot"), OMEMO], True, False),
+    "it can read that": ([OMEMO._replace(sender="Robot"), OMEMO], True, False),
     "it answered that": ([OMEMO, ANSWER, FRED, ANSWER, OMEMO, OMEMO], None, True),
-    "in private": ([replace(OMEMO, type="chat")], None, False),
+    "in private": ([OMEMO._replace(type="chat")], None, False),
     "none": ([ASK, ANSWER], True, False),
     "nothing": ([], None, False),
 }

@@ -18,7 +18,7 @@ DEAD = Ping(None, None, "The occupant alone is silent.", alone=True)
 
 
 def said(nickname: str, body: str, **more: object) -> MessageReceived:
-    return replace(MessageReceived(f"{ROOM}/{nickname}", nickname, body), **more)  # type: ignore[arg-type]
+    return MessageReceived(f"{ROOM}/{nickname}", nickname, body)._replace(**more)  # type: ignore[arg-type]
 
 
 def came(nickname: str = "Robot") -> OccupantJoined:

@@ -226,7 +226,7 @@ def test_whatever_is_given_for_a_pattern_searches_or_is_refused(source: str, tex
 
 
 def test_what_a_look_costs_is_its_characters_times_what_a_pattern_does_with_each() -> None:
-    event = replace(_said("12345"), source=events.Source.HISTORY)
+    event = _said("12345")._replace(source=events.Source.HISTORY)
     pattern = Pattern("x{100}")
     assert EventFilter().cost(event) == 0
     assert EventFilter(contains="x").cost(_said("1234é")) == 5 * OTHER_COST
@@ -237,7 +237,7 @@ def test_what_a_look_costs_is_its_characters_times_what_a_pattern_does_with_each
 
 
 def test_our_own_messages_can_be_left_out() -> None:
-    mine = replace(_said("hello"), own=True)
+    mine = _said("hello")._replace(own=True)
     asked = (mine, _said("hello"), replace(_entered(), self_=True))
     assert [EventFilter(own=False).matches(one) for one in asked] == [False, True, True]
     assert EventFilter().matches(mine)
@@ -259,7 +259,7 @@ FAULT = events.ConnectionChanged(events.Phase.WAITING, Fault("gone", "It went.",
         (STEP, {"connection"}, True),
         (FAULT, None, True),
         (_said("hello"), None, True),
-        (replace(_said("hello"), own=True), None, True),
+        (_said("hello")._replace(own=True), None, True),
         (GAP, None, True),
     ],
 )

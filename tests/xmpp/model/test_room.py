@@ -125,10 +125,10 @@ def test_who_spoke_last_is_known_through_changes_of_presence_and_nickname() -> N
 def test_to_speak_is_to_say_something_live() -> None:
     for message, spoke in (
         (_said("hello"), True),
-        (replace(_said("psst"), type="chat"), True),
-        (replace(_said(""), encrypted="OMEMO"), True),
+        (_said("psst")._replace(type="chat"), True),
+        (_said("")._replace(encrypted="OMEMO"), True),
         (_said("mine", own=True), True),
-        (replace(_said(""), payload=("composing (x)",)), False),
+        (_said("")._replace(payload=("composing (x)",)), False),
         (_said("old", source=Source.HISTORY), False),
         (_said("old", source=Source.ARCHIVE), False),
         (_said("hello", "Nobody"), False),
@@ -204,7 +204,7 @@ def test_the_last_incoming_message_is_the_newest_with_a_body_and_from_somebody_e
 
 
 def _told(body: str, stamp: str | None, *, own: bool = False) -> MessageReceived:
-    return replace(_said(body, source=Source.HISTORY, own=own), delayed_from=stamp)
+    return _said(body, source=Source.HISTORY, own=own)._replace(delayed_from=stamp)
 
 
 def test_of_live_messages_and_those_of_the_history_the_newest_is_the_last_incoming_one() -> None:
@@ -214,7 +214,7 @@ def test_of_live_messages_and_those_of_the_history_the_newest_is_the_last_incomi
     assert story.tell(older).last_incoming == LastIncoming(_said("live"), 1)
     ahead = _told("while we were out", "2100-01-01T00:00:00.000Z")
     assert story.tell(ahead).last_incoming == LastIncoming(ahead, 3)
-    ours = replace(_told("ours", "2100-01-02T00:00:00.000Z"), as_ours=True)
+    ours = _told("ours", "2100-01-02T00:00:00.000Z")._replace(as_ours=True)
     assert story.tell(ours).last_incoming == LastIncoming(ahead, 3)
     undated = _told("undated", "yesterday")
     assert story.tell(undated).last_incoming == LastIncoming(undated, 5)
@@ -289,8 +289,8 @@ def test_of_somebody_whose_presence_cannot_be_read_the_account_alone_is_still_kn
 
 def test_a_live_message_has_the_real_jid_that_its_senders_presence_had() -> None:
     room = _meeting(_present("Wilma", jid="w@example/1"), _present("Betty"))
-    for said in (_said("hello"), replace(_said("hello"), type="chat")):
-        assert room.classify(said) == replace(said, jid="w@example/1")
+    for said in (_said("hello"), _said("hello")._replace(type="chat")):
+        assert room.classify(said) == said._replace(jid="w@example/1")
     # An old message may be of somebody else who had the nickname.
     old = (_said("hello", source=source) for source in (Source.HISTORY, Source.ARCHIVE))
     for other in (_said("hello", "Betty"), _said("hello", "Nobody"), *old):
@@ -302,7 +302,7 @@ def test_a_real_jid_is_forgotten_with_its_occupant_and_goes_with_a_nickname() ->
     assert _meeting(wilma, _left("Wilma")).classify(said) is said
     renamed = _meeting(wilma, _renamed("Wilma", "W"))
     assert renamed.classify(said) is said
-    assert renamed.classify(later) == replace(later, jid="w@example/1")
+    assert renamed.classify(later) == later._replace(jid="w@example/1")
 
 
 def test_occupants_are_kept_up_to_a_number_and_ourselves(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -326,10 +326,10 @@ def test_occupants_are_kept_up_to_a_number_and_ourselves(monkeypatch: pytest.Mon
 def test_our_messages_are_unheard_until_the_room_sends_them_back() -> None:
     story = Story(Phase.JOINED)
     sent = [MessageSent(f"{ROOM}/Me", "Me", "hello", id_) for id_ in "abc"]
-    story.tell(*sent, replace(_said("hello", "Me", own=True), id="b"), _said("hello", own=False))
+    story.tell(*sent, _said("hello", "Me", own=True)._replace(id="b"), _said("hello", own=False))
     assert [*story.room.unheard] == ["a", "c"]
-    story.tell(replace(_said("hello", "Me"), id="a"))  # anybody may say so
-    story.tell(replace(_said("hello", "Me", source=Source.ARCHIVE, own=True), id="c"))
+    story.tell(_said("hello", "Me")._replace(id="a"))  # anybody may say so
+    story.tell(_said("hello", "Me", source=Source.ARCHIVE, own=True)._replace(id="c"))
     assert [*story.room.unheard] == ["a"]
 
 
