@@ -7,16 +7,7 @@ from typing import NamedTuple
 from bridge.page.timeline import Presence
 from bridge.text import iso, name_of
 from bridge.xmpp.checks.diagnosis import look_over
-from bridge.xmpp.checks.evidence import (
-    Evidence,
-    Finding,
-    Past,
-    Person,
-    body_of,
-    occupant_of,
-    sender_of,
-    words_of,
-)
+from bridge.xmpp.checks.evidence import Evidence, Finding, Past, Person, occupant_of, words_of
 from bridge.xmpp.checks.questions import Ask
 from bridge.xmpp.model import events
 from bridge.xmpp.model.faults import Place, of_bounce
@@ -54,7 +45,7 @@ def troubles(
     `end`. `asked` are the questions in it, `unanswered` those that certainly got no answer.
     """
     status = _status(room, here, records)
-    answering = {sender_of(it.answer) for it in asked if it.answer}
+    answering = {it.answer.sender for it in asked if it.answer}
     programs = answering.union(*(it.to for it in asked))
     waits = {name: [it.asked for it in unanswered if name in it.to] for name in programs}
     ranked = list[tuple[int, Trouble]]()
@@ -69,7 +60,7 @@ def troubles(
     ]
     if not ranked and unanswered:
         first, count = unanswered[0].asked, len(unanswered)
-        message = f"{words_of(body_of(first))} of {name_of(sender_of(first))} got no answer"
+        message = f"{words_of(first.body)} of {name_of(first.sender)} got no answer"
         message += f", and so did {count - 1} more." if count > 1 else "."
         hint = "Is that a command that a program in the room knows? Its own log should say."
         return [*refused[-1:], Trouble("unanswered", message, hint, first)]

@@ -14,17 +14,9 @@ from typing import Any, NamedTuple
 
 from bridge.page.pseudonyms import Pseudonyms
 from bridge.testing.actor import Actor
-from bridge.testing.scenario import (
-    MAX_SECONDS,
-    Scenario,
-    ScenarioError,
-    ScenarioStep,
-    Verbs,
-    parse,
-)
+from bridge.testing.scenario import MAX_SECONDS, Scenario, ScenarioError, ScenarioStep, Verbs, parse
 from bridge.text import iso, one_line, quoted, visible
 from bridge.wire.speech import ANSWER_SECONDS, TURN_SECONDS
-from bridge.xmpp.checks.evidence import sender_of
 from bridge.xmpp.checks.questions import Ask, questions
 from bridge.xmpp.model.events import decode
 from bridge.xmpp.model.formatting import MAX_TEXT_CHARACTERS, format_event
@@ -146,7 +138,7 @@ class _Story:
             question = self._asked_by[number].asked
             within = min(max(WITHIN_SECONDS, ceil(2 * (each.at - question.at))), MAX_SECONDS)
             arguments = {"from_": each.sender, "text": each.body, "within": within}
-            return [ScenarioStep("expect", arguments, sender_of(question))]
+            return [ScenarioStep("expect", arguments, question.sender)]
         if not each.body or each.sender in self.programs:
             return [each]
         said, ask = ScenarioStep("say", {"body": each.body}, each.sender), self._asks.get(number)

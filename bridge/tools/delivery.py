@@ -12,7 +12,7 @@ from bridge.capture.rooms import Room
 from bridge.capture.stanza import FOOTER, HOLE, QUOTED, SOMEBODY, Stanza
 from bridge.text import iso, quoted
 from bridge.wire.names import domain_of, local, lower_bare
-from bridge.xmpp.checks.evidence import Evidence, body_of, words_of
+from bridge.xmpp.checks.evidence import Evidence, words_of
 
 MAX_DEEDS = 3
 """The most different deeds of a client that a sentence names."""
@@ -51,7 +51,7 @@ class Delivery:
     @property
     def body(self) -> str:
         """The body of the message; empty if there is none, or if it was answered."""
-        return body_of(self._message) if self._message else ""
+        return self._message.body if self._message else ""
 
     @property
     def is_ignored(self) -> bool:

@@ -18,15 +18,7 @@ from bridge.tools.entries import MARK_BYTES, NOTICE, RESULT_BYTES, Entry, fit, n
 from bridge.tools.link import MAX_NAMED, Nickname, RoomLink, RoomName
 from bridge.tools.paging import TimeSlice
 from bridge.wire.speech import ANSWER_SECONDS, is_command
-from bridge.xmpp.checks import (
-    answering,
-    asking,
-    conduct,
-    diagnosis,
-    evidence,
-    exchanges,
-    questions,
-)
+from bridge.xmpp.checks import answering, asking, conduct, diagnosis, evidence, exchanges, questions
 from bridge.xmpp.errors import NotInRoomError
 from bridge.xmpp.model.events import Kind, MessageReceived, MessageSent
 from bridge.xmpp.model.faults import ConnectionFailedError
@@ -364,7 +356,7 @@ def _of_others(known: evidence.Evidence) -> list[Entry]:
     entries = [
         _exchange(ask.asked)
         | {"answerMs": round(ask.seconds * 1000, 3)}
-        | nonempty({"body": evidence.body_of(ask.answer)})
+        | nonempty({"body": ask.answer.body})
         for ask in asks
         if ask.answer is not None
     ]
@@ -375,8 +367,8 @@ def _of_others(known: evidence.Evidence) -> list[Entry]:
 
 
 def _exchange(asked: Record) -> Entry:
-    body, at = evidence.body_of(asked), iso(asked.at)
-    return nonempty({"to": evidence.sender_of(asked), "asked": body, "at": at})
+    body, at = asked.body, iso(asked.at)
+    return nonempty({"to": asked.sender, "asked": body, "at": at})
 
 
 def _order_of(rows: Sequence[Recorded]) -> Callable[[Recorded], tuple[float, bool]]:

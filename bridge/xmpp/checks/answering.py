@@ -5,34 +5,18 @@ from itertools import pairwise
 from typing import cast
 
 from bridge.text import iso, name_of, searchable, visible
-from bridge.wire.speech import (
-    ANSWER_SECONDS,
-    is_command,
-    is_named,
-    is_put_to,
-    is_steady,
-)
+from bridge.wire.speech import ANSWER_SECONDS, is_command, is_named, is_put_to, is_steady
 from bridge.xmpp.checks.evidence import (
     MAX_ALIKE,
     Evidence,
     Finding,
     absent,
-    body_of,
     how_said,
-    is_own,
     list_of,
-    sender_of,
     unquoted,
     words_of,
 )
-from bridge.xmpp.checks.exchanges import (
-    ANSWERS,
-    form_of,
-    is_encrypted,
-    is_message,
-    plain,
-    regulars,
-)
+from bridge.xmpp.checks.exchanges import ANSWERS, form_of, is_encrypted, is_message, plain, regulars
 from bridge.xmpp.checks.questions import Ask, LeftOut, asks_of, ids_of, left_out
 from bridge.xmpp.model.events import MessageReceived
 from bridge.xmpp.model.journal import Record
@@ -100,10 +84,10 @@ def senders(evidence: Evidence) -> Finding:
     # What it answered before, and no longer does, shows most.
     whats = {ask.what for ask in answered}
     groups.sort(key=lambda group: group.asks[-1].what in whats)
-    is_answered = any(is_own(ask.asked) for ask in answered)
+    is_answered = any(ask.asked.is_own for ask in answered)
     ours = evidence.past.heard if evidence.is_silent and not is_answered else None
     if ours and evidence.could_answer(ours) and (like := _like(evidence, answered, ours)):
-        mine = [ask.asked for ask in asks if is_own(ask.asked) and not ask.answer]
+        mine = [ask.asked for ask in asks if ask.asked.is_own and not ask.answer]
         return _compared(evidence, like[-1], ours, mine or [ours])
     if groups:
         says = evidence.programs.get(evidence.nickname)
@@ -130,7 +114,7 @@ def _misshapen(evidence: Evidence, answered: Sequence[Ask]) -> Finding | None:
     An occupant who does not say what it is must have answered others as only programs do. A person
     may encrypt, and may answer with a picture or a mark.
     """
-    last = [ask for ask in answered if ask.what and not is_own(ask.asked)][-ANSWERS:]
+    last = [ask for ask in answered if ask.what and not ask.asked.is_own][-ANSWERS:]
     says = evidence.programs.get(evidence.nickname)
     if not last or says is False:
         return None
@@ -138,7 +122,7 @@ def _misshapen(evidence: Evidence, answered: Sequence[Ask]) -> Finding | None:
     is_program = even or (len(last) >= LEFT_OUT and bool(says))
     detail = f"{evidence.who} answered {_question(last[-1].asked)}"
     if flaw := _unread(last):
-        prompt = is_command(body_of(last[-1].asked)) and last[-1].seconds <= ANSWER_SECONDS
+        prompt = is_command(last[-1].asked.body) and last[-1].seconds <= ANSWER_SECONDS
         finding = Finding(False, f"{detail} {flaw[0]}, after {_ms(last[-1])}.", flaw[1])
         unclear = finding._replace(ok=None, symptom=True) if prompt else None
         return finding if is_program else unclear
@@ -163,7 +147,7 @@ def _misdirected(evidence: Evidence, last: Sequence[Ask]) -> tuple[str, str] | N
     again = {
         before.number
         for before, after in pairwise(evidence.acts)
-        if body_of(before) == body_of(after) != "" and sender_of(before) == sender_of(after)
+        if before.body == after.body != "" and before.sender == after.sender
     }
     answers = [ask.answer for ask in last if ask.answer]
     if again.issuperset(it.number for it in answers):
@@ -178,14 +162,14 @@ def _misdirected(evidence: Evidence, last: Sequence[Ask]) -> tuple[str, str] | N
 
 def _odd(answered: Sequence[Ask], last: Sequence[Ask]) -> tuple[str, str] | None:
     """Return what is odd about the last answers, and what to do about it; it may be on purpose."""
-    askers = {sender_of(ask.asked) for ask in answered}
+    askers = {ask.asked.sender for ask in answered}
     if all(_is_to_another(ask, askers) for ask in last):
         return "by the name of another asker", "Does it mix up who asked?"
-    bodies = {body_of(ask.answer) for ask in last if ask.answer}
+    bodies = {ask.answer.body for ask in last if ask.answer}
     if len(bodies) == 1 and len({ask.what for ask in last}) == len(last):
         words = words_of(*bodies)
         return f"with {words}, which it says to everything", "Do the words name what is wrong?"
-    late = all(ask.seconds * 1000 > LATE_MS and is_command(body_of(ask.asked)) for ask in last)
+    late = all(ask.seconds * 1000 > LATE_MS and is_command(ask.asked.body) for ask in last)
     if late:
         return f"late, after {_ms(last[-1])}", SLOW
     return None
@@ -193,7 +177,7 @@ def _odd(answered: Sequence[Ask], last: Sequence[Ask]) -> tuple[str, str] | None
 
 def _is_to_another(ask: Ask, askers: set[str]) -> bool:
     """Whether an answer is addressed to another asker, whom the question did not name."""
-    asker, asked = sender_of(ask.asked), plain(ask.asked)
+    asker, asked = ask.asked.sender, plain(ask.asked)
     text = plain(ask.answer) if ask.answer else ""
     to = {name for name in askers if is_put_to(searchable(name), text)}
     return bool(to) and not any(name == asker or is_named(searchable(name), asked) for name in to)
@@ -242,7 +226,7 @@ def _like(evidence: Evidence, answered: Sequence[Ask], ours: Record) -> list[Ask
     If there are none, return all that were answered at once, provided that a program answered.
     """
     name, says = evidence.nickname, evidence.programs.get(evidence.nickname)
-    fast = [ask for ask in answered if ask.seconds <= ANSWER_SECONDS and not is_own(ask.asked)]
+    fast = [ask for ask in answered if ask.seconds <= ANSWER_SECONDS and not ask.asked.is_own]
     like = [ask for ask in fast if form_of(ask.asked, name) == form_of(ours, name)]
     return like or (fast if says or name in regulars(evidence.acts) else [])
 
@@ -255,21 +239,21 @@ def _compared(evidence: Evidence, ask: Ask, last: Record, left: Sequence[Record]
     """
     word = [plain(record).split()[:1] for record in (ask.asked, last)]
     is_same = word[0] == word[1] or is_encrypted(last)
-    people = {sender_of(ask.asked), sender_of(last)}
-    often = is_own(last) or len(left) >= LEFT_OUT
+    people = {ask.asked.sender, last.sender}
+    often = last.is_own or len(left) >= LEFT_OUT
     goes_on = ask.answer is not None and ask.answer.number > left[0].number
     # Another command may be one that it does not know, or fails in.
     is_cause = is_same and len(people) == 2 and often and goes_on
     detail = f"{evidence.who} answered {_question(ask.asked)} after {_ms(ask)}, "
-    if is_own(last):
-        detail += f"never the bridge's {words_of(body_of(last))}. "
+    if last.is_own:
+        detail += f"never the bridge's {words_of(last.body)}. "
     else:
         detail += f"and left {_question(last)} without an answer{_times(left)}. "
     hint = "Does it know only some people, accounts or commands? Say what was answered, word for "
     hint += "word, or let it know the sender."
     if not goes_on:
         detail += "It has answered nobody since, and may have stopped. "
-        hint = f"Let {name_of(sender_of(ask.asked))} say it again: if that is not answered either, "
+        hint = f"Let {name_of(ask.asked.sender)} say it again: if that is not answered either, "
         hint += "the program has stopped, and its own log should say where."
     detail += _differences(evidence, ask.asked, last)
     return Finding(False if often else None, detail, hint, symptom=not is_cause)
@@ -282,10 +266,10 @@ def _times(left: Sequence[Record]) -> str:
 
 def _question(record: Record) -> str:
     """Return a message and its sender, for a sentence."""
-    what = words_of(body_of(record)) if body_of(record) else "something"
+    what = words_of(record.body) if record.body else "something"
     if how := getattr(record.event, "encrypted", None):
         what = f"what was encrypted ({words_of(how)})"
-    return f"{what} of {name_of(sender_of(record))}"
+    return f"{what} of {name_of(record.sender)}"
 
 
 def _ms(ask: Ask) -> str:
@@ -294,10 +278,10 @@ def _ms(ask: Ask) -> str:
 
 def _differences(evidence: Evidence, asked: Record, left: Record) -> str:
     """Return a sentence on how the sender and the message `left` differ from those `asked`."""
-    whose = "the bridge's" if is_own(left) else f"{name_of(sender_of(left))}'s"
+    whose = "the bridge's" if left.is_own else f"{name_of(left.sender)}'s"
     people = {other.nickname: other for other in evidence.status.occupants}
-    them, us = (people.get(sender_of(record)) for record in (asked, left))
-    us = evidence.status.me if is_own(left) else us
+    them, us = (people.get(record.sender) for record in (asked, left))
+    us = evidence.status.me if left.is_own else us
     different = list[str]()
     for what in ("affiliation", "role", "account"):
         theirs, own = getattr(them, what, None), getattr(us, what, None)
@@ -328,13 +312,13 @@ def encrypted(evidence: Evidence) -> Finding:
     """
     who, public = evidence.who, [record for record in evidence.acts if is_message(record)]
     secret = [*filter(is_encrypted, public)]
-    nicknames = {sender_of(record) for record in secret}
+    nicknames = {record.sender for record in secret}
     if all(evidence.is_theirs(record) for record in public):
         return Finding(None, "Nobody else has said anything.")
     if len(nicknames) != 1 or evidence.nickname in nicknames:
         return Finding(True, f"No single person writes to {who} with encryption.")
     (nickname,) = nicknames
-    if [record for record in public if sender_of(record) == nickname][-1] is not secret[-1]:
+    if [record for record in public if record.sender == nickname][-1] is not secret[-1]:
         return Finding(True, f"{name_of(nickname)} does not write with encryption any more.")
     asks = asks_of(evidence)
     theirs = [ask for ask in asks if ask.asked in secret]

@@ -9,10 +9,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from bridge.text import iso, name_of, searchable
-from bridge.wire.speech import (
-    ANSWER_SECONDS,
-    is_command,
-)
+from bridge.wire.speech import ANSWER_SECONDS, is_command
 from bridge.xmpp.checks.evidence import (
     MISTAKABLE,
     Evidence,
@@ -20,19 +17,11 @@ from bridge.xmpp.checks.evidence import (
     Person,
     Ping,
     absent,
-    body_of,
     list_of,
     occupant_of,
-    sender_of,
     words_of,
 )
-from bridge.xmpp.checks.exchanges import (
-    Answered,
-    circles,
-    exchanges,
-    is_message,
-    speaks,
-)
+from bridge.xmpp.checks.exchanges import Answered, circles, exchanges, is_message, speaks
 from bridge.xmpp.model import events
 from bridge.xmpp.model.journal import Record
 from bridge.xmpp.model.room import MAKE_PERSISTENT, TEMPORARY, Occupant, RoomStatus
@@ -145,7 +134,7 @@ def pair(evidence: Evidence) -> Finding:
         if fast or all(map(evidence.programs.get, circle.names)):
             began, last, count = circle.turns[0], circle.turns[-1], len(circle.turns)
             *others, other = map(name_of, circle.names)
-            words = next(body_of(act) for act in evidence.acts if act.number == began.number)
+            words = next(act.body for act in evidence.acts if act.number == began.number)
             detail = f"{', '.join(others)} and {other} answer each other: {count} messages in turn "
             detail += f"until {iso(last.at)}; {others[0]} began at {iso(began.at)}, with "
             detail += f"{words_of(words)}."
@@ -193,12 +182,12 @@ def stays(evidence: Evidence) -> Finding:
     detail = f"{who} comes and goes: it left and came back {len(left)} times, {every}, at last at "
     detail += f"{iso(left[-1].at)} ({', '.join(why) or 'it went by itself'})"
     before = [_said_just_before(evidence, move) for move in left]
-    ordered = [act for act in before if act and is_command(body_of(act))]
+    ordered = [act for act in before if act and is_command(act.body)]
     if len(ordered) == len(before):
         regular = False  # a command resets the timer of an idle connection
     if not regular and before[-1] and all(before):
-        detail += f", each time just after a message, at last {words_of(body_of(before[-1]))} of "
-        detail += name_of(sender_of(before[-1]))
+        detail += f", each time just after a message, at last {words_of(before[-1].body)} of "
+        detail += name_of(before[-1].sender)
     detail += f".{MISTAKABLE if evidence.past.mistakable else ''}"
     if not is_lost:
         hint = "It seems to end and to be started again, or to leave the room: see what restarts "
@@ -250,23 +239,23 @@ def history(evidence: Evidence) -> Finding:
             if len(said) == HISTORY_MESSAGES:
                 break
     spoke, greetings = bool(said), _greetings(evidence)
-    said = [act for act in said if body_of(act) not in greetings]
+    said = [act for act in said if act.body not in greetings]
     before = [act for act in acts if act.number < came[0].number and speaks(act)]
     answers = {
-        body_of(exchange.answer): exchange.asked
+        exchange.answer.body: exchange.asked
         for exchange in exchanges(before)
         if evidence.is_theirs(exchange.answer)
         and exchange.seconds <= ANSWER_SECONDS
         and not _came_between(evidence, exchange)
     }
     asked = [act for act in before if not evidence.is_theirs(act)][-HISTORY_MESSAGES:]
-    again = [reply for reply in said if body_of(reply) in answers]
+    again = [reply for reply in said if reply.body in answers]
     if not again and not (again := _several(said, asked)):
         return Finding(True if spoke else None, f"{who} did not answer the history when it came.")
     detail = f"{who} answered what had been said before it came at {iso(came[0].at)}: it said "
-    detail += f"{words_of(body_of(again[0]))}"
-    if (first := answers.get(body_of(again[0]))) is not None:
-        detail += f", as to {words_of(body_of(first))} of {name_of(sender_of(first))} before"
+    detail += f"{words_of(again[0].body)}"
+    if (first := answers.get(again[0].body)) is not None:
+        detail += f", as to {words_of(first.body)} of {name_of(first.sender)} before"
     if len(again) > 1:
         detail += f", and more: {len(again)} messages in all"
     return Finding(
@@ -293,7 +282,7 @@ def _greetings(evidence: Evidence) -> set[str]:
                 soon = act.at - came.at <= HISTORY_SECONDS
                 if not (soon and evidence.is_theirs(act)):
                     break
-                said[-1].add(body_of(act))
+                said[-1].add(act.body)
     return set.intersection(*said) if len(said) > 1 else set()
 
 
@@ -306,19 +295,19 @@ def _came_between(evidence: Evidence, exchange: Answered) -> bool:
 def _several(said: Sequence[Record], asked: Sequence[Record]) -> list[Record]:
     """Return what was `said` if it answers several of the messages that were `asked` before."""
     ids = {getattr(it.event, "id", None) for it in asked} - {None}
-    bodies = {text for it in asked if len(text := body_of(it)) >= QUOTED_CHARACTERS}
+    bodies = {text for it in asked if len(text := it.body) >= QUOTED_CHARACTERS}
     replies, answered = list[Record](), set[str | None]()
     for reply in said:
         to = {getattr(reply.event, "reply_to", None)} & ids
-        if to := to or {text for text in bodies if text in body_of(reply)}:
+        if to := to or {text for text in bodies if text in reply.body}:
             replies.append(reply)
             answered |= to
     if min(len(replies), len(answered)) >= HISTORY_ANSWERS:
         return replies
-    commands = Counter(form for it in asked if is_command(form := searchable(body_of(it))))
-    for text, count in Counter(map(body_of, said)).items():
+    commands = Counter(form for it in asked if is_command(form := searchable(it.body)))
+    for text, count in Counter(act.body for act in said).items():
         if count >= HISTORY_ANSWERS and count in commands.values():
-            return [reply for reply in said if body_of(reply) == text]
+            return [reply for reply in said if reply.body == text]
     return []
 
 

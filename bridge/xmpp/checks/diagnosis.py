@@ -18,12 +18,8 @@ from bridge.xmpp.checks.evidence import (
     Finding,
     Outcome,
     absent,
-    body_of,
     is_disguised,
-    is_live,
-    is_public,
     list_of,
-    sender_of,
     words_of,
 )
 from bridge.xmpp.model.events import SendFailed
@@ -204,14 +200,14 @@ def _loop(evidence: Evidence) -> Finding:
         # If another occupant did something in between, this occupant may be answering that.
         in_a_row = bisect(others, before.number) == bisect(others, after.number)
         soon = after.at - before.at <= TURN_SECONDS
-        text = body_of(before)  # people in a hurry write "?", "??", "???"
-        again = text in body_of(after) and any(map(str.isalnum, text))
+        text = before.body  # people in a hurry write "?", "??", "???"
+        again = text in after.body and any(map(str.isalnum, text))
         repeats = repeats + 1 if in_a_row and soon and again else 0
         if repeats >= max(LOOP_REPEATS, asked):
             return Finding(
                 False,
                 f"{who} answers itself, {UNLESS}: at {iso(after.at)} it said "
-                f"{words_of(body_of(after))}, which repeats what it had said before, and so on.",
+                f"{words_of(after.body)}, which repeats what it had said before, and so on.",
                 "Let the program ignore messages under its own nickname: the room sends each back "
                 "to its sender.",
             )
@@ -258,13 +254,13 @@ def _unless_to_another(evidence: Evidence, outcome: Record) -> str:
     They are the occupants who spoke after the bridge. There are none if the occupant said more than
     others asked. An occupant who said the same as this one did not ask for it.
     """
-    replies = [reply for reply in reversed(evidence.past.replies) if is_public(reply)]
+    replies = [reply for reply in reversed(evidence.past.replies) if reply.is_public]
     reply = [*replies, outcome][0]
     asked = [
-        sender_of(other)
+        other.sender
         for other in evidence.past.others
-        if is_public(other)
-        and body_of(other) not in {"", body_of(reply)}
+        if other.is_public
+        and other.body not in {"", reply.body}
         and outcome.number < other.number < reply.number
     ]
     if not asked or len(replies) > len(asked):
@@ -285,8 +281,8 @@ def _is_twice(evidence: Evidence, outcome: Record) -> bool:
     ]
     times = Counter[str]()
     for reply in _worded(evidence):
-        times[body_of(reply)] += 1
-        if times[body_of(reply)] > max(1, bisect(asking, reply.number)):
+        times[reply.body] += 1
+        if times[reply.body] > max(1, bisect(asking, reply.number)):
             return True
     return False
 
@@ -296,7 +292,7 @@ def _worded(evidence: Evidence) -> list[Record]:
     worded = (
         reply
         for reply in reversed(evidence.past.replies)
-        if is_public(reply) and body_of(reply) and getattr(reply.event, "replaces", None) is None
+        if reply.is_public and reply.body and getattr(reply.event, "replaces", None) is None
     )
     return [*islice(worded, MESSAGES)]
 
@@ -309,14 +305,14 @@ def _alike_answers(evidence: Evidence) -> Finding:
     if not (like if outcome is None else _worded(evidence)):
         return Finding(None, f"There is no public answer of {who} to compare with others.")
     pairs = [
-        (sender_of(other), said, other)
+        (other.sender, said, other)
         for said in past.spoken[:MESSAGES]
-        for other in islice(filter(is_public, past.others), MESSAGES)
-        if body_of(said)
-        and body_of(said) == body_of(other)
-        and sender_of(other) != evidence.nickname
+        for other in islice((it for it in past.others if it.is_public), MESSAGES)
+        if said.body
+        and said.body == other.body
+        and other.sender != evidence.nickname
         and not getattr(other.event, "own", False)
-        and (outcome is not None or sender_of(other) in like)
+        and (outcome is not None or other.sender in like)
     ]
     since = outcome.number if outcome else 0
     earlier = [
@@ -366,11 +362,11 @@ def _silence(evidence: Evidence, body: str, said: Record) -> Finding:
 
 
 def _commands(evidence: Evidence) -> Finding:
-    public = [*islice(filter(is_public, evidence.past.others), MESSAGES)]
+    public = [*islice((it for it in evidence.past.others if it.is_public), MESSAGES)]
     newest = dict[str, Record]()
     for record in public:
-        if is_disguised(body_of(record)):
-            newest.setdefault(sender_of(record), record)
+        if is_disguised(record.body):
+            newest.setdefault(record.sender, record)
     if not public:
         return Finding(None, "Nobody else has said anything.")
     if not newest:
@@ -379,7 +375,7 @@ def _commands(evidence: Evidence) -> Finding:
             True, f"No message of others has hidden characters (looked at: the last {count})."
         )
     commands = ", ".join(
-        f"{name_of(sender)} said {words_of(body_of(record))} at {iso(record.at)}"
+        f"{name_of(sender)} said {words_of(record.body)} at {iso(record.at)}"
         for sender, record in [*newest.items()][:MAX_ALIKE]
     )
     hint = "A program takes it for another text: type it anew instead of copying it."
@@ -391,8 +387,8 @@ def _said(evidence: Evidence) -> Finding:
     if spoke is None:
         detail = f"{who} has said nothing while the bridge watched{evidence.since}."
         return Finding(None, detail)
-    words = words_of(body) if (body := body_of(spoke)) else "something without a body"
-    when = f"at {iso(spoke.at)}" if is_live(spoke) else "before the bridge came"
+    words = words_of(body) if (body := spoke.body) else "something without a body"
+    when = f"at {iso(spoke.at)}" if spoke.is_live else "before the bridge came"
     return Finding(True, f"{who} last said {words} {when}.")
 
 

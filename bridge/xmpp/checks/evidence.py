@@ -181,7 +181,7 @@ class Past:
             case events.OccupantError() if theirs and self.sent is None:
                 self.replies.append(record)
             case events.MessageReceived(own=own) as message:
-                if (live := is_live(record)) and is_public(record):
+                if (live := record.is_live) and record.is_public:
                     (self.spoken if theirs and not own else self.others).append(record)
                 if own:
                     self._note(message.reflects or message.id or "", record)
@@ -309,8 +309,8 @@ class Evidence(NamedTuple):
     def is_theirs(self, record: Record) -> bool:
         """Whether the occupant did this, as far as the room shows who had the nickname."""
         return (
-            sender_of(record) == self.nickname
-            and not is_own(record)
+            record.sender == self.nickname
+            and not record.is_own
             and record.number not in self.past.foreign
         )
 
@@ -359,16 +359,6 @@ def occupant_of(status: RoomStatus, nickname: str) -> Occupant | None:
     return None
 
 
-def is_public(record: Record) -> bool:
-    """Whether the record is a message to all in the room."""
-    return getattr(record.event, "type", None) == "groupchat"
-
-
-def is_live(record: Record) -> bool:
-    """Whether a message was said while we were in the room."""
-    return getattr(record.event, "source", None) is events.Source.LIVE
-
-
 def is_signal(payload: object) -> bool:
     """Whether a message's payload has only `SIGNALS`."""
     names = payload if isinstance(payload, list | tuple) else ()
@@ -395,23 +385,13 @@ def words_of(text: object) -> str:
     return quoted(str(text), TEXT_CHARACTERS)
 
 
-def sender_of(record: Record) -> str:
-    """Return the nickname of the occupant who did it; empty if no occupant did."""
-    return str(getattr(record.event, "sender", ""))
-
-
-def body_of(record: Record) -> str:
-    """Return the body of a message; empty if the record has none."""
-    return str(getattr(record.event, "body", ""))
-
-
 def unquoted(record: Record) -> str:
     """Return the body of a message, without the lines that a reply quotes before its own words.
 
     Clients that know replies do not show these lines (XEP-0461, section 3.1). Few programs know
     replies.
     """
-    body = body_of(record)
+    body = record.body
     if getattr(record.event, "reply_to", None) is None:
         return body
     return "\n".join(dropwhile(lambda line: line.startswith(">"), body.split("\n")))
@@ -427,8 +407,3 @@ def is_disguised(body: str) -> bool:
 def absent(evidence: Evidence) -> Finding:
     """Return the finding about an occupant who is not in the room, and cannot be examined."""
     return Finding(None, f"{evidence.who} is not there to be looked at.")
-
-
-def is_own(record: Record) -> bool:
-    """Whether the bridge said it."""
-    return bool(getattr(record.event, "own", False))

@@ -21,13 +21,7 @@ from bridge.wire.speech import (
     Utterance,
     is_steady,
 )
-from bridge.xmpp.checks.evidence import (
-    body_of,
-    is_own,
-    is_public,
-    sender_of,
-    unquoted,
-)
+from bridge.xmpp.checks.evidence import unquoted
 from bridge.xmpp.model import events
 from bridge.xmpp.model.journal import Record
 
@@ -54,7 +48,7 @@ def exchanges(acts: Sequence[Record]) -> list[Answered]:
         for asked, answer in pairwise(acts)
         if speaks(asked)
         and speaks(answer)
-        and sender_of(asked) != sender_of(answer)
+        and asked.sender != answer.sender
         and answer.at - asked.at <= THREAD_SECONDS
     ]
 
@@ -72,13 +66,13 @@ def regulars(acts: Sequence[Record]) -> set[str]:
     answers = defaultdict[tuple[str, str], list[Answered]](list)
     fast, total = Counter[str](), Counter[str]()
     for exchange in exchanges(acts):
-        who = sender_of(exchange.answer)
+        who = exchange.answer.sender
         if speech.is_command(plain(exchange.answer)):
             continue  # a person in a hurry gives it again after each answer
         answers[who, form_of(exchange.asked, who)].append(exchange)
         total[who] += 1
         fast[who] += exchange.seconds <= ANSWER_SECONDS
-    texts = [(act.number, sender_of(act), plain(act)) for act in acts if speaks(act)]
+    texts = [(act.number, act.sender, plain(act)) for act in acts if speaks(act)]
     loops = (circle for circle in circles(acts) if circle.is_fast and not circle.is_commanded)
     programs = set[str]().union(*(circle.names for circle in loops))
     for (who, form), theirs in answers.items():
@@ -102,7 +96,7 @@ def circles(acts: Sequence[Record], nickname: str = "") -> list[Circle]:
     bridge belong to no circle.
     """
     numbers, times = [act.number for act in acts], [act.at for act in acts]
-    stretches = groupby(acts, lambda act: speaks(act) and not is_own(act))
+    stretches = groupby(acts, lambda act: speaks(act) and not act.is_own)
     ours = [
         circle
         for speak, stretch in stretches
@@ -122,7 +116,7 @@ def circles(acts: Sequence[Record], nickname: str = "") -> list[Circle]:
 
 
 def _said(record: Record) -> Utterance:
-    who, text = sender_of(record), plain(record)
+    who, text = record.sender, plain(record)
     return Utterance(who, record.at, text, is_encrypted(record), record.number)
 
 
@@ -143,9 +137,9 @@ def is_encrypted(record: Record) -> bool:
 
 def is_message(record: Record) -> bool:
     """Whether the record is a message to all in the room, with a body or without."""
-    return isinstance(record.event, events.MessageReceived) and is_public(record)
+    return isinstance(record.event, events.MessageReceived) and record.is_public
 
 
 def speaks(record: Record) -> bool:
     """Whether an occupant says something to all in the room."""
-    return is_message(record) and bool(body_of(record)) and bool(sender_of(record))
+    return is_message(record) and bool(record.body) and bool(record.sender)

@@ -21,7 +21,7 @@ from bridge.wire.speech import (
     is_command,
     is_put_to,
 )
-from bridge.xmpp.checks.evidence import Evidence, body_of, is_disguised, is_live, is_own, sender_of
+from bridge.xmpp.checks.evidence import Evidence, is_disguised
 from bridge.xmpp.checks.exchanges import form_of, is_encrypted, is_message, plain, speaks
 from bridge.xmpp.model.journal import Record
 
@@ -74,13 +74,13 @@ class LeftOut(NamedTuple):
 
 def questions(acts: Iterable[Record]) -> list[Ask]:
     """Return what was asked in one room; `acts` are the room's events, the oldest first."""
-    said = [act for act in acts if speaks(act) and is_live(act)]
+    said = [act for act in acts if speaks(act) and act.is_live]
     texts = [*map(plain, said)]
-    asking = {sender_of(act) for act, text in zip(said, texts, strict=True) if is_command(text)}
+    asking = {act.sender for act, text in zip(said, texts, strict=True) if is_command(text)}
     total, prompt, by_name = Counter(map(_words, texts)), Counter[tuple[str, str]](), Counter[str]()
     for (asked, text), (answer, _) in pairwise(zip(said, texts, strict=True)):
-        who = sender_of(answer)
-        if who not in {sender_of(asked), *asking} and answer.at - asked.at <= ANSWER_SECONDS:
+        who = answer.sender
+        if who not in {asked.sender, *asking} and answer.at - asked.at <= ANSWER_SECONDS:
             prompt[_words(text), who] += 1
             by_name[who] += is_addressed(searchable(who), text)
     answering, programs = defaultdict[str, set[str]](set), Counter[str]()
@@ -115,7 +115,7 @@ def asks_of(evidence: Evidence) -> list[Ask]:
 def _what(asked: Record, nickname: str) -> str:
     text = plain(asked)
     words = text.removeprefix("@").split()[: 1 + is_addressed(searchable(nickname), text)]
-    return "" if is_encrypted(asked) or is_disguised(body_of(asked)) else " ".join(words)
+    return "" if is_encrypted(asked) or is_disguised(asked.body) else " ".join(words)
 
 
 def left_out(evidence: Evidence, asks: Sequence[Ask]) -> list[LeftOut]:
@@ -130,10 +130,10 @@ def left_out(evidence: Evidence, asks: Sequence[Ask]) -> list[LeftOut]:
     answers = {ask.what for ask in answered}
     forms = {form_of(ask.asked, name) for ask in answered} | {searchable(name)}
     patience = ANSWER_SECONDS if answered else PATIENCE_SECONDS
-    spoke = [(act.at, act.number, sender_of(act)) for act in acts if speaks(act)]
+    spoke = [(act.at, act.number, act.sender) for act in acts if speaks(act)]
 
     def is_left(ask: Ask) -> bool:
-        at, who = ask.asked.at, sender_of(ask.asked)
+        at, who = ask.asked.at, ask.asked.sender
         text = plain(ask.asked)
         is_about = is_addressed(searchable(name), text) and not is_put_to(searchable(name), text)
         if is_about and ask.what not in answers:
@@ -148,7 +148,7 @@ def left_out(evidence: Evidence, asks: Sequence[Ask]) -> list[LeftOut]:
         return not others and evidence.now - at >= patience and evidence.was_there(ask.asked)
 
     def same(ask: Ask) -> tuple[str, str]:
-        return sender_of(ask.asked), ask.what
+        return ask.asked.sender, ask.what
 
     groups = list[LeftOut]()
     for (sender, _), several in groupby(sorted(asks, key=same), key=same):
@@ -156,7 +156,7 @@ def left_out(evidence: Evidence, asks: Sequence[Ask]) -> list[LeftOut]:
         last = max((ask.answer.number for ask in group if ask.answer), default=None)
         after = [it for it in group if not it.answer and (last is None or it.asked.number > last)]
         since = [ask for ask in after if is_left(ask)]
-        if since and since[0].what and not is_own(since[0].asked):
+        if since and since[0].what and not since[0].asked.is_own:
             groups.append(LeftOut(sender, since))
     return sorted(groups, key=lambda group: group.last.number)
 
@@ -182,7 +182,7 @@ def _paired(
     """
     asked, waiting = list[Ask](), list[int]()
     for act, to in zip(said, asked_of, strict=True):
-        who = sender_of(act)
+        who = act.sender
         waiting = [it for it in waiting if act.at - asked[it].asked.at <= THREAD_SECONDS]
         mine = [it for it in waiting if who in asked[it].to or not (asked[it].to or who in asking)]
         to_id = getattr(act.event, "reply_to", None)
@@ -194,7 +194,7 @@ def _paired(
             waiting.remove(chosen[0])
         elif to is not None:
             ask, former = Ask(act, frozenset(to - {who})), getattr(act.event, "replaces", None)
-            own = (it for it in waiting if sender_of(asked[it].asked) == who)
+            own = (it for it in waiting if asked[it].asked.sender == who)
             corrected = [it for it in own if former in ids_of(asked[it].asked)]
             if corrected:
                 asked[corrected[0]] = ask

@@ -18,7 +18,7 @@ from typing import Generic, Literal, NamedTuple, Protocol, TypeVar
 
 from bridge.text import iso, memory_of
 from bridge.xmpp.errors import XmppError
-from bridge.xmpp.model.events import Event, encode
+from bridge.xmpp.model.events import Event, Source, encode
 
 DEFAULT_CAPACITY = 10_000
 """How many events are kept in memory by default."""
@@ -210,6 +210,31 @@ class Record(NamedTuple):
     """The number in the trace of the stanza that brought the event; 0 if none did."""
     earlier: bool = False
     """Whether the room sent the event because we entered: its occupants, history and subject."""
+
+    @property
+    def sender(self) -> str:
+        """The nickname of the occupant who did it; empty if no occupant did."""
+        return str(getattr(self.event, "sender", None) or "")
+
+    @property
+    def body(self) -> str:
+        """The body of a message; empty if the event has none."""
+        return str(getattr(self.event, "body", ""))
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the event is a message that the bridge said, as the room sent it back."""
+        return bool(getattr(self.event, "own", False))
+
+    @property
+    def is_public(self) -> bool:
+        """Whether the event is a message to all in the room."""
+        return getattr(self.event, "type", None) == "groupchat"
+
+    @property
+    def is_live(self) -> bool:
+        """Whether the event is a message that was said while we were in the room."""
+        return getattr(self.event, "source", None) is Source.LIVE
 
 
 class Journal(Records[Record]):
