@@ -41,8 +41,8 @@ from bridge.tools.send import RateLimiter
 from bridge.tools.served import naming_only_served, serving, without
 from bridge.xmpp.link.from_slixmpp import load
 from bridge.xmpp.model.formatting import format_event
-from bridge.xmpp.muc.batcher import TurnBatcher
 from bridge.xmpp.muc.participant import Participant
+from bridge.xmpp.muc.publisher import TurnBatcher
 
 INSTRUCTIONS = (
     "This server sits in an XMPP chat room (XEP-0045) and remembers what happens there. Ask "

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Hashable
+from math import inf
 from xml.etree.ElementTree import Element
 
 from bridge.newest import Newest
@@ -11,7 +12,6 @@ from bridge.wire.xmlstream import DamagedElement
 from bridge.xmpp.link.from_slixmpp import prepared
 from bridge.xmpp.model.events import Event, MessageReceived, OccupantJoined, Source, SubjectChanged
 from bridge.xmpp.muc import reading
-from bridge.xmpp.muc.history import HistoryWindow
 from bridge.xmpp.muc.reflections import REMEMBERED
 from bridge.xmpp.queries import disco
 from bridge.xmpp.queries.disco import Description
@@ -19,6 +19,54 @@ from bridge.xmpp.queries.disco import Description
 GIVES_IDS = frozenset({names.STANZA_ID, names.MAM})
 """The features of a room that gives its messages stanza ids. With either feature, the room has to
 remove ids that others wrote in the room's name (XEP-0359, XEP-0313)."""
+
+
+QUIET_SECONDS = 2.0
+"""A room that was silent for this time has sent all of its history, even if no subject came."""
+
+HISTORY_SECONDS = 10.0
+"""The longest time of a room's history. Occupants who go on speaking cannot prolong it."""
+
+
+class HistoryWindow:
+    """The time in which a room may send its history, after it has let us in.
+
+    A room sends its history after our own presence and before the subject (XEP-0045, sections
+    7.2.13 and 7.2.15); some rooms send it before our presence. In that time a message with a delay
+    is history, whichever address is in the stamp: some rooms stamp with the sender's address
+    instead of their own. After that time a stamp proves nothing, since an occupant may write a
+    stamp into a live message.
+
+    All times are seconds of the loop's clock. The window closes at the first of these:
+
+    - the subject
+    - the first live message of an occupant
+    - `QUIET_SECONDS` in which the room sent nothing
+    - `HISTORY_SECONDS` after it opened
+    """
+
+    def __init__(self) -> None:
+        self.until = -inf
+        """When the window closes by itself."""
+        self._ends = -inf
+        """When it closes at the latest."""
+
+    def open(self, now: float) -> None:
+        """Open the window: the room is letting us in, or has sent something before."""
+        self.until, self._ends = now + QUIET_SECONDS, now + HISTORY_SECONDS
+
+    def hear(self, now: float) -> None:
+        """Note that the room sent something; a closed window stays closed."""
+        if self.is_open(now):
+            self.until = min(self._ends, now + QUIET_SECONDS)
+
+    def close(self) -> None:
+        """Close the window: the subject has come, or a live message of an occupant."""
+        self.until = -inf
+
+    def is_open(self, now: float) -> bool:
+        """Whether the room may still be sending its history."""
+        return now < self.until
 
 
 class Intake:

@@ -28,7 +28,7 @@ from bridge.xmpp.model.events import (
 )
 from bridge.xmpp.model.faults import ConnectionFailedError, Fault, Place, Stage
 from bridge.xmpp.muc import roomservice
-from bridge.xmpp.muc.history import QUIET_SECONDS
+from bridge.xmpp.muc.intake import QUIET_SECONDS
 from bridge.xmpp.queries import disco
 from bridge.xmpp.queries.ping import MUCH_BYTES, answers
 

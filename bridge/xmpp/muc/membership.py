@@ -33,10 +33,9 @@ from bridge.xmpp.muc.catching_up import CatchingUp
 from bridge.xmpp.muc.configuration import Options
 from bridge.xmpp.muc.intake import Intake
 from bridge.xmpp.muc.joining import Join, malformed, suffixed
-from bridge.xmpp.muc.nickname import OwnNickname
 from bridge.xmpp.muc.payloads import Payloads
 from bridge.xmpp.muc.publisher import NextRecord, Publisher, set_by
-from bridge.xmpp.muc.reflections import Outgoing, Reflection, Reflections
+from bridge.xmpp.muc.reflections import OwnNickname, Reflection, Reflections
 from bridge.xmpp.muc.state import TRANSITIONS, State
 from bridge.xmpp.queries import disco
 from bridge.xmpp.queries.iq_errors import Target, TargetKind
@@ -435,13 +434,16 @@ class Membership:
         check_body(body)
         deadline = asyncio.get_running_loop().time() + timeout_seconds
         await self.first_join(deadline)
-        nickname = self.occupant.partition("/")[2]
+        connection, nickname = self.connection, self.occupant.partition("/")[2]
 
-        def note(id_: str) -> None:
+        def send(id_: str) -> None:
+            connection.send(stanzas.groupchat_message(self.jid, body, id_))
+            self._reflections.sent(id_, body)
             self._emit(events.MessageSent(self.occupant, nickname, body, id_))
 
-        message = Outgoing(self.jid, self.place, body, note)
-        return await self._reflections.say(self.connection, message, deadline, timeout_seconds)
+        return await self._reflections.say(
+            body, send, connection, self.place, deadline, timeout_seconds
+        )
 
     def hears(self, sender: stanzas.Address) -> bool:
         """Whether a stanza from this address may concern this membership.
@@ -484,11 +486,10 @@ class Membership:
         Most rooms have announced it by an unavailable presence (XEP-0045, section 7.6). Some do so
         later, or never.
         """
-        match event:
-            case events.OccupantJoined(self_=True, from_=jid, sender=new) if self.inside:
-                former, old = self.occupant, self.occupant.partition("/")[2]
-                if jid != former:
-                    self._handle(events.NicknameChanged(former, old, new, self_=True))
+        if isinstance(event, events.OccupantJoined) and event.self_ and self.inside:
+            former, old = self.occupant, self.occupant.partition("/")[2]
+            if event.from_ != former:
+                self._handle(events.NicknameChanged(former, old, event.sender, self_=True))
 
     def _admit(self, me: events.OccupantJoined) -> None:
         """Take our own presence, by which the room lets us in."""
@@ -541,8 +542,7 @@ class Membership:
         from another session.
         """
         gives_ids = STABLE_ID in self._intake.description.features
-        account = prepared(self._place.account)
-        named = self.room.status().accounts.get(account, ()) if account else ()
+        named = self.room.status().accounts.get(prepared(self._place.account) or "", ())
         alone = self._nickname.is_marked and not self._nickname.is_shared
         alone = alone and all(f"{self.jid}/{nickname}" == self.occupant for nickname in named)
         claimed = self._reflections.claim(message, by_text=alone and not gives_ids)

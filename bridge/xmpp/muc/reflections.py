@@ -15,11 +15,19 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from bridge.newest import Newest
-from bridge.xmpp.link import stanzas
 from bridge.xmpp.link.connection import Connection
+from bridge.xmpp.link.from_slixmpp import prepared
 from bridge.xmpp.model import faults
-from bridge.xmpp.model.events import MessageReceived, SendFailed, Source
-from bridge.xmpp.model.faults import ConnectionFailedError, Fault
+from bridge.xmpp.model.events import (
+    Event,
+    MessageReceived,
+    NicknameChanged,
+    OccupantChanged,
+    OccupantJoined,
+    SendFailed,
+    Source,
+)
+from bridge.xmpp.model.faults import ConnectionFailedError, Fault, Place
 from bridge.xmpp.model.journal import Record
 
 REMEMBERED = 5_000
@@ -37,18 +45,6 @@ class Reflection(NamedTuple):
     record: Record
     message: MessageReceived
     round_trip_seconds: float
-
-
-class Outgoing(NamedTuple):
-    """A message that is to be said."""
-
-    room: str
-    """The room's bare JID, prepared."""
-    place: faults.Place
-    """The room, as sentences name it."""
-    body: str
-    on_sent: Callable[[str], None]
-    """Called with the id, once the message is on its way."""
 
 
 @dataclass
@@ -97,42 +93,43 @@ class Reflections:
         self._unheard.add(id_, _Said(text, asyncio.get_running_loop().time()))
 
     async def say(
-        self, connection: Connection, message: Outgoing, deadline: float, seconds: float
+        self,
+        body: str,
+        send: Callable[[str], None],
+        connection: Connection,
+        place: Place,
+        deadline: float,
+        seconds: float,
     ) -> Reflection:
-        """Say something, and return the room's reflection of it.
+        """Say `body` in the room at `place`, and return the room's reflection of it.
 
-        `deadline` is a time of the loop's clock. The error names `seconds` as the time waited.
-        Raises `NotSentError`, `NotReflectedError` or `BouncedError`.
+        `send` sends it under an id, and may raise `ConnectionFailedError`. `deadline` is a time of
+        the loop's clock. The error names `seconds` as the time waited. Raises `NotSentError`,
+        `NotReflectedError` or `BouncedError`.
         """
         id_, started, waiting = secrets.token_hex(12), 0.0, None
         try:
-            async with asyncio.timeout_at(deadline), self.expected(id_, message.body) as waiting:
+            async with asyncio.timeout_at(deadline), self.expected(id_, body) as waiting:
                 started = time.perf_counter()
-                self._send(connection, message, id_)
+                send(id_)
                 record = await connection.unless_ended(waiting.answer)
         except ConnectionFailedError as failed:
-            raise faults.NotReflectedError(failed.fault) from failed
+            was_sent = id_ in self._texts
+            error = faults.NotReflectedError if was_sent else faults.NotSentError
+            raise error(failed.fault) from failed
         except TimeoutError as error:
             if waiting is None:
-                raise faults.NotSentError(faults.of("same-text", message.place)) from error
+                raise faults.NotSentError(faults.of("same-text", place)) from error
             situation = "unproved" if waiting.unproved else "no-reflection"
-            fault = faults.of(situation, message.place, seconds=seconds)
+            fault = faults.of(situation, place, seconds=seconds)
             raise faults.NotReflectedError(fault) from error
         match record.event:
             case MessageReceived() as reflected:
                 return Reflection(record, reflected, time.perf_counter() - started)
             case SendFailed(condition=condition, text=text):
-                raise faults.BouncedError(faults.of_bounce(condition, text, message.place))
+                raise faults.BouncedError(faults.of_bounce(condition, text, place))
             case _:
                 raise AssertionError(record)
-
-    def _send(self, connection: Connection, message: Outgoing, id_: str) -> None:
-        try:
-            connection.send(stanzas.groupchat_message(message.room, message.body, id_))
-        except ConnectionFailedError as failed:
-            raise faults.NotSentError(failed.fault) from failed
-        self.sent(id_, message.body)
-        message.on_sent(id_)
 
     def claim(self, message: MessageReceived, *, by_text: bool) -> MessageReceived:
         """Return `message`, which came under our nickname, with `own` as it is proved to be.
@@ -210,3 +207,46 @@ def _hash(text: str) -> int:
     each process, so an occupant cannot write two texts with the same hash.
     """
     return hash(text.strip())
+
+
+class OwnNickname:
+    """Our nickname in one stay in a room: whether it is ours alone, and who chose it.
+
+    Prosody lists all sessions that share a nickname in our own presence. ejabberd sends us the
+    presence of another session as if it were our own, without the code 110. If the other session
+    was there before us, ejabberd sends nothing about it.
+    """
+
+    def __init__(self) -> None:
+        self.is_marked = False
+        """Whether our presence is surely our own: it has the code 110, or our account's JID."""
+        self.is_shared = False
+        """Whether another session of our account was seen under the nickname."""
+        self.is_spoken_under = False
+        """Whether a message came under the nickname that is not proved to be ours."""
+        self.was_changed = False
+        """Whether the room gave us this nickname instead of another."""
+        self._has_code = False
+
+    def begin(self, me: OccupantJoined, account: str) -> None:
+        """Begin a stay with our own presence; `account` is our bare JID."""
+        address = (me.jid or "").partition("/")[0]
+        self._has_code = 110 in me.codes
+        self.is_marked = self._has_code or prepared(address) == prepared(account)
+        self.is_shared = self.is_spoken_under = self.was_changed = False
+
+    def see(self, event: Event, happened: Event | None) -> None:
+        """Take an event, and as `happened` what it changes in the room; None if nothing."""
+        match event:
+            case NicknameChanged(self_=True):
+                self.was_changed = True
+            case OccupantJoined(self_=True, codes=codes, sessions=sessions):
+                self.was_changed |= 210 in codes
+                # Some rooms leave the code out when they change our role. Everything else in our
+                # presence can be changed only by a session of ours, and this session never does.
+                same = happened is None or (
+                    isinstance(happened, OccupantChanged)
+                    and happened.former_role is happened.former_affiliation is None
+                )
+                unmarked = self._has_code and 110 not in codes
+                self.is_shared |= sessions > 1 or (unmarked and same)

@@ -3,7 +3,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from bridge.xmpp.muc.batcher import TurnBatcher
+from bridge.xmpp.muc.publisher import TurnBatcher
 
 
 class Told(TurnBatcher[int]):

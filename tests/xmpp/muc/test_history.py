@@ -1,6 +1,6 @@
 import pytest
 
-from bridge.xmpp.muc.history import HISTORY_SECONDS, QUIET_SECONDS, HistoryWindow
+from bridge.xmpp.muc.intake import HISTORY_SECONDS, QUIET_SECONDS, HistoryWindow
 
 
 def test_it_is_closed_until_our_own_presence_comes() -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from bridge.xmpp.model.events import Event, NicknameChanged, OccupantChanged, OccupantJoined
-from bridge.xmpp.muc.nickname import OwnNickname
+from bridge.xmpp.muc.reflections import OwnNickname
 
 ACCOUNT = "me@example"
 OWN, MARKED = "r@muc/Me", frozenset({110})
