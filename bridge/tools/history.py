@@ -271,8 +271,8 @@ async def read_archive(search: Search) -> dict[str, object]:
     query = archive.ArchiveQuery(
         start=search.start,
         end=search.end,
-        after=unquote(after.removeprefix(MARK)) or None,
-        before="" if search.newest_first else None,
+        position=unquote(after.removeprefix(MARK)) or None,
+        backward=search.newest_first,
     )
 
     def exact(result: archive.ArchiveResult, event: Event) -> Entry:

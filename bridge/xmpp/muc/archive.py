@@ -96,34 +96,19 @@ class ArchiveResult(NamedTuple):
 
 @dataclass(frozen=True)
 class ArchiveQuery:
-    """A request to an archive.
-
-    With `before` the archive is read from its end, otherwise from its beginning. `before` and
-    `after` are not used together, since servers use only one of them.
-    """
+    """A request to an archive, which is read from its beginning, or `backward` from its end."""
 
     start: str | None = None
     """The earliest time, inclusive, in ISO 8601 (XEP-0082). Prosody 0.12 cuts this, `end` and the
     times of its messages down to whole seconds; Prosody 13 and ejabberd compare microseconds."""
     end: str | None = None
     """The latest time, inclusive."""
-    after: str | None = None
-    """An id of the archive: the page begins after it. Prosody requires its entry to be between
-    `start` and `end`."""
-    before: str | None = None
-    """An id of the archive: the page ends before it; empty for the newest page."""
+    position: str | None = None
+    """An id of the archive: the page follows it in the direction of the query. Prosody requires its
+    entry to be between `start` and `end`."""
+    backward: bool = False
     most: int = PAGE
     """The number of results on a page, at most `MAX_RESULTS`."""
-
-    @property
-    def backward(self) -> bool:
-        """Whether the archive is read from its end."""
-        return self.before is not None
-
-    @property
-    def position(self) -> str | None:
-        """The id to page from, if any."""
-        return self.after or self.before or None
 
     @property
     def possible(self) -> bool:
@@ -146,11 +131,7 @@ class ArchiveQuery:
     @property
     def ends(self) -> "ArchiveQuery":
         """The query for a single result: the last in the direction of this query."""
-        return replace(self, after=None, before=None if self.backward else "", most=1)
-
-    def following(self, id_: str | None) -> "ArchiveQuery":
-        """Return the query for the page that follows this id, in the same direction."""
-        return replace(self, before=id_) if self.backward else replace(self, after=id_)
+        return replace(self, position=None, backward=not self.backward, most=1)
 
     def payload(self, id_: str) -> Element:
         """Return the payload of the query `id_`."""
@@ -165,7 +146,9 @@ class ArchiveQuery:
                 field = SubElement(form, f"{{{DATA_FORMS}}}field", {"var": name} | kind)
                 SubElement(field, f"{{{DATA_FORMS}}}value").text = value
         page = SubElement(payload, f"{{{RSM}}}set")
-        cursors = {"max": str(self.most), "after": self.after, "before": self.before}
+        cursors = {"max": str(self.most), "after": self.position}
+        if self.backward:  # an empty `before` is the end of the archive
+            cursors = {"max": str(self.most), "before": self.position or ""}
         for name, value in cursors.items():
             if value is not None:
                 SubElement(page, f"{{{RSM}}}{name}").text = value
@@ -180,17 +163,16 @@ class ArchivePage(NamedTuple):
     complete: bool
     """Whether this is the last page in the direction of the query."""
     first: str | None
-    """The `before` of the query for the previous page."""
+    """The `position` of the query for the previous page."""
     last: str | None
-    """The `after` of the query for the next page."""
+    """The `position` of the query for the next page."""
 
 
 class SearchEnd(NamedTuple):
     """Where a search stopped."""
 
     next_id: str | None
-    """The id to go on from, as `after`, or as `before` when the archive is read from its end. None
-    if no result was looked at."""
+    """The id to go on from, as `position`; None if no result was looked at."""
     more: bool
     """Whether more results may follow."""
 
@@ -258,7 +240,7 @@ class RoomArchive:
         The pages end before one that leads back to a former page. Their number has no limit here:
         the caller has to set one.
         """
-        visited: set[str | None] = {None, query.after, query.before}
+        visited: set[str | None] = {None, query.position}
         given = query
         while True:
             page = await self.page(query)
@@ -271,7 +253,7 @@ class RoomArchive:
             if page.complete:
                 return
             visited.add(beyond)
-            query = query.following(beyond)
+            query = replace(query, position=beyond)
 
     async def _check_position(self, query: ArchiveQuery) -> None:
         """Raise `ArchiveError` if the archive does not have the id to page from.

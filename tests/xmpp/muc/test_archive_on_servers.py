@@ -102,10 +102,12 @@ async def test_the_newest_lead_to_the_older(real_server: XmppServer) -> None:
     limit = 60
     room, bodies = await told(real_server)
     async with standing(real_server, room) as connection:
-        found = await search(connection, room, ArchiveQuery(before=""), limit)
+        found = await search(connection, room, ArchiveQuery(backward=True), limit)
         assert said(found.results) == bodies[-limit:]
         assert found.more
-        older = await search(connection, room, ArchiveQuery(before=found.next_id), limit)
+        older = await search(
+            connection, room, ArchiveQuery(backward=True, position=found.next_id), limit
+        )
         assert said(older.results) == bodies[-2 * limit : -limit]
 
 
@@ -118,7 +120,7 @@ async def test_times_bound_a_search_and_are_themselves_within(real_server: XmppS
         between = tuple(one for one, at in zip(whole, stamps, strict=True) if start <= at <= end)
         query = ArchiveQuery(start=whole[30].at, end=whole[90].at)
         assert (await search(connection, room, query)).results == between
-        newest = replace(query, before="")
+        newest = replace(query, backward=True)
         assert (await search(connection, room, newest, 10)).results == between[-10:]
         # A moment later: Prosody 0.12 does not see the difference.
         later = (start + timedelta(microseconds=1)).isoformat(timespec="microseconds")
@@ -130,7 +132,7 @@ async def test_times_bound_a_search_and_are_themselves_within(real_server: XmppS
             if at > start or (has_seconds and at == start)
         )
         long_past = ArchiveQuery(end=iso(start.timestamp() - 3600))
-        for past in (long_past, replace(long_past, before="")):
+        for past in (long_past, replace(long_past, backward=True)):
             found = await search(connection, room, past)
             assert (found.results, found.more) == ((), False)
 
@@ -141,7 +143,7 @@ async def test_an_id_that_nobody_gave(real_server: XmppServer) -> None:
         is_prosody = real_server.name == "prosody"
         # On ejabberd ids are times: these are long ago, and long after.
         for id_ in ("1234567890123456", "9234567890123456"):
-            for query in (ArchiveQuery(after=id_), ArchiveQuery(before=id_)):
+            for query in (ArchiveQuery(position=id_), ArchiveQuery(backward=True, position=id_)):
                 if is_prosody or query.backward is id_.startswith("1"):
                     with pytest.raises(ArchiveError, match="archive-position"):
                         await search(connection, room, query)
@@ -156,7 +158,10 @@ async def test_there_is_nothing_beyond_the_last_in_either_direction(
     room, _ = await told(real_server)
     async with standing(real_server, room) as connection:
         whole = (await search(connection, room, ArchiveQuery())).results
-        for query in (ArchiveQuery(after=whole[-1].id), ArchiveQuery(before=whole[0].id)):
+        for query in (
+            ArchiveQuery(position=whole[-1].id),
+            ArchiveQuery(backward=True, position=whole[0].id),
+        ):
             found = await search(connection, room, query)
             assert (found.results, found.more) == ((), False)
 

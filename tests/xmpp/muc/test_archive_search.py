@@ -69,7 +69,7 @@ def archives(draw: st.DrawFn) -> PlayedArchive:
 
 times = st.none() | st.integers(0, 40).map(stamp)
 queries = st.builds(
-    ArchiveQuery, start=times, end=times, before=st.none() | st.just(""), most=st.integers(1, 12)
+    ArchiveQuery, start=times, end=times, backward=st.booleans(), most=st.integers(1, 12)
 )
 
 
@@ -82,7 +82,6 @@ queries = st.builds(
 async def test_wherever_the_server_stops_all_is_found_once(
     archive: PlayedArchive, query: ArchiveQuery, limits: list[int], unwanted: str
 ) -> None:
-    backward = query.before is not None
     found: list[str] = []
     for limit in [*limits, 1_000]:
         one = await find(
@@ -90,12 +89,11 @@ async def test_wherever_the_server_stops_all_is_found_once(
         )
         ids = [result.id for result in one.results]
         assert len(ids) <= limit
-        found = [*ids, *found] if backward else [*found, *ids]
+        found = [*ids, *found] if query.backward else [*found, *ids]
         if not one.more:
             break
         assert one.next_id is not None
-        id_ = one.next_id
-        query = replace(query, before=id_) if backward else replace(query, after=id_)
+        query = replace(query, position=one.next_id)
     assert found == [
         f"id-{index}"
         for index, line in enumerate(archive.lines)
@@ -107,7 +105,9 @@ async def test_wherever_the_server_stops_all_is_found_once(
 @pytest.mark.parametrize("way", ["after", "before"])
 async def test_an_id_that_no_archive_can_have_is_unknown(id_: str, way: str) -> None:
     archive = PlayedArchive([Line("Wilma", "yes")])
-    query = ArchiveQuery(after=id_) if way == "after" else ArchiveQuery(before=id_)
+    query = (
+        ArchiveQuery(position=id_) if way == "after" else ArchiveQuery(backward=True, position=id_)
+    )
     with pytest.raises(ArchiveError, match="archive-position"):
         await search(archive, query)
     assert archive.queries == []
@@ -128,8 +128,12 @@ class Refusing(PlayedArchive):
         ("feature-not-implemented", ArchiveQuery(), "keeps no archive"),
         ("forbidden", ArchiveQuery(), 'does not let us read its archive. It says: "so it is"'),
         ("item-not-found", ArchiveQuery(), 'refused to read from its archive. It says: "so it'),
-        ("item-not-found", ArchiveQuery(after="gone"), "does not know the place in `since`"),
-        ("item-not-found", ArchiveQuery(before="gone"), "does not know the place in `since`"),
+        ("item-not-found", ArchiveQuery(position="gone"), "does not know the place in `since`"),
+        (
+            "item-not-found",
+            ArchiveQuery(backward=True, position="gone"),
+            "does not know the place in `since`",
+        ),
         ("internal-server-error", ArchiveQuery(), "refused to read from its archive"),
     ],
 )
@@ -150,7 +154,7 @@ async def test_a_room_that_says_nothing_of_an_archive_is_not_asked() -> None:
 async def test_of_thousands_of_messages_what_is_not_wanted_is_not_kept() -> None:
     archive = Lazy(Endless(1_500, characters=5_000))
     with traced() as memory:
-        found = await search(archive, ArchiveQuery(before=""), sender="Fred")
+        found = await search(archive, ArchiveQuery(backward=True), sender="Fred")
         _, peak = memory()
     assert [one.id for one in found.results] == ["id-0", "id-1000"]
     assert (found.more, len(archive.queries)) == (False, 15)
@@ -162,7 +166,7 @@ async def test_a_search_ends_after_its_pages_and_says_where_to_go_on() -> None:
     first = await search(archive, ArchiveQuery(most=2))
     assert len(archive.queries) == MAX_PAGES
     assert (len(first.results), first.more, first.next_id) == (1_000, True, "id-999")
-    rest = await search(archive, ArchiveQuery(most=2, after=first.next_id))
+    rest = await search(archive, ArchiveQuery(most=2, position=first.next_id))
     assert ([one.id for one in rest.results], rest.more) == (["id-1000"], False)
 
 
@@ -177,7 +181,7 @@ async def test_a_search_ends_where_there_is_no_more_room(*, backward: bool) -> N
         kept.append(result.id)
         return True
 
-    query = ArchiveQuery(before="" if backward else None)
+    query = ArchiveQuery(backward=backward)
     found = await archive_of(played.connection).search(query, keep, limit=9, seconds=PATIENT)
     assert kept == [f"id-{8 - number if backward else number}" for number in range(5)]
     assert found == (kept[-1], True)
@@ -185,7 +189,7 @@ async def test_a_search_ends_where_there_is_no_more_room(*, backward: bool) -> N
 
 async def test_a_page_of_long_messages_is_asked_for_again_in_parts() -> None:
     archive = PlayedArchive([Line("Wilma", "x" * 2_500_000)] * 4)
-    found = await search(archive, ArchiveQuery(before=""), limit=3)
+    found = await search(archive, ArchiveQuery(backward=True), limit=3)
     assert [one.id for one in found.results] == ["id-1", "id-2", "id-3"]
     asked = [paging(one, "max") for one in archive.queries]
     assert asked[:6] == ["100", "50", "25", "12", "6", "3"]
@@ -235,7 +239,7 @@ async def test_an_archive_that_goes_in_a_circle_is_left() -> None:
     class Circle(PlayedArchive):
         async def collect(self, id_: str, to: str, payload: Element, take: Take) -> Element:
             if paging(payload, "after") == "id-5":
-                payload = ArchiveQuery(most=2, after="id-1").payload(id_)
+                payload = ArchiveQuery(most=2, position="id-1").payload(id_)
             return await super().collect(id_, to, payload, take)
 
     archive = Circle(NINE[:8], most=2)
