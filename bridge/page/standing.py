@@ -86,8 +86,7 @@ def _of_program(
     """Return what is wrong with a program, and how many questions it left unanswered since."""
     occupant = occupant_of(status, name)
     past = Past(name, there=occupant is not None, person=Person.of(occupant))
-    for record in reversed(records):
-        past.add(record)
+    past.read(reversed(records))
     _, cause, finding = look_over(Evidence(name, room, status, occupant, past, end, named=False))
     if occupant is None and not past.gone and past.spoken:
         back = [it.at for it in records if getattr(it.event, "phase", None) is events.Phase.JOINING]

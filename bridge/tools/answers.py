@@ -20,8 +20,9 @@ def answer(record: Record, journal: Journal, said: Record) -> Entry | None:
     live message from another occupant with more than signals in it, or an error about our message.
     The error comes from an occupant who answered it, or from the room that returned it.
     """
-    how = _how(record.event, getattr(said.event, "id", None))
-    if how is None or record.number <= said.number:
+    is_later = record.number > said.number
+    how = _how(record.event, getattr(said.event, "id", None)) if is_later else None
+    if how is None:
         return None
     taken = max(0.0, round((record.at - said.at) * 1000, 3))  # the wall clock may be set back
     return {**brief(journal.encode(record)), "answerMs": taken, "how": how}

@@ -3,7 +3,7 @@
 import asyncio
 import shlex
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple, TypeAlias
@@ -16,7 +16,6 @@ from bridge.text import counted, iso, name_of, visible
 from bridge.tools.answers import MAX_ANSWERS, answer, call
 from bridge.tools.entries import MARK_BYTES, NOTICE, RESULT_BYTES, Entry, fit, nonempty
 from bridge.tools.link import MAX_NAMED, Nickname, RoomLink, RoomName
-from bridge.tools.paging import TimeSlice
 from bridge.wire.speech import ANSWER_SECONDS, is_command
 from bridge.xmpp.checks import answering, asking, conduct, diagnosis, evidence, exchanges, questions
 from bridge.xmpp.errors import NotInRoomError
@@ -214,7 +213,7 @@ class _Examination:
         ]
         even = await asyncio.to_thread(exchanges.regulars, everybody.acts)
         heard, sent = everybody.past.heard, everybody.past.sent
-        answers = seen.answers_to(heard) if heard else []
+        answers = seen.answers_to(heard, seen.records)
         said = sent.body if heard and sent else ""
         if is_command(said):
             # Only a program answers so fast. A person's client may send an error, or encrypt.
@@ -402,23 +401,19 @@ class _Seen:
     def __init__(self, link: RoomLink, membership: Membership) -> None:
         self._link = link
         self._membership = membership
-        self._time_slice = TimeSlice()
-        self._records: list[Record] = []
+        self.records: list[Record] = []
         """The events, the newest first. Recorded ones have negative numbers: others are newer."""
         self._cursors: dict[int, str] = {}
         """The cursors of the recorded events, by their numbers."""
 
     async def read(self) -> None:
         """Read all that the bridge has seen, and the last hour of what was recorded before."""
-        for record in reversed(self._link.participant.journal.of(self._membership.name)):
-            await self._time_slice.run(self._records.append, record, 0)
-            if self._time_slice.exhausted:
-                break
-        before = self._records[-1].at if self._records else time.time()
-        spoke = any(isinstance(record.event, MessageSent) for record in self._records)
+        self.records = [*reversed(self._link.participant.journal.of(self._membership.name))]
+        before = self.records[-1].at if self.records else time.time()
+        spoke = any(isinstance(record.event, MessageSent) for record in self.records)
         if not spoke or before > time.time() - RECORDED_SECONDS:
             earlier, _ = await self._recorded(EventFilter(), before, before - RECORDED_SECONDS)
-            self._records += earlier
+            self.records += earlier
 
     async def known_of(self, nickname: str) -> evidence.Evidence:
         """Return what is known of the occupant of this nickname; if it is empty, of the room.
@@ -433,7 +428,7 @@ class _Seen:
             there=occupant is not None or not nickname,
             person=evidence.Person.of(occupant),
         )
-        await self._add(past, self._records)
+        await asyncio.to_thread(past.read, self.records)
         now = time.time()
         before, kinds = past.since or now, frozenset[Kind]()
         if not past.there:
@@ -444,7 +439,7 @@ class _Seen:
             kinds = frozenset({"join", "role"})
         if kinds:
             rows, oldest = await self._recorded(EventFilter(kinds, nickname), before)
-            await self._add(past, rows)
+            past.read(rows)
             past.since = before if past.there else min(before, oldest)
         return evidence.Evidence(
             nickname=nickname,
@@ -453,13 +448,9 @@ class _Seen:
             occupant=occupant,
             past=past,
             now=now,
-            answers=self._answers_in(reversed(past.replies), past.outcome),
+            answers=self.answers_to(past.outcome, past.replies),
             recorded=bool(self._cursors),
         )
-
-    async def _add(self, past: evidence.Past, records: Sequence[Record]) -> None:
-        for record in records:
-            await self._time_slice.run(past.add, record, 0)
 
     async def _recorded(
         self, wanted: EventFilter, before: float, start: float | None = None
@@ -491,15 +482,10 @@ class _Seen:
             return records, walk.oldest_at
         return records, before
 
-    def answers_to(self, said: Record) -> list[Entry]:
-        """Return the answers to what we `said`, the oldest first."""
-        after = (record for record in reversed(self._records) if record.number > said.number)
-        return self._answers_in(after, said)
-
-    def _answers_in(self, records: Iterable[Record], said: Record | None) -> list[Entry]:
-        """Return the `records` that answer what we `said`, in the same order."""
+    def answers_to(self, said: Record | None, records: Sequence[Record]) -> list[Entry]:
+        """Return those of `records`, the newest first, that answer what we `said`, oldest first."""
         journal, answers = self._link.participant.journal, list[Entry]()
-        for reply in records if said is not None else ():
+        for reply in reversed(records) if said else ():
             if said and len(answers) < MAX_ANSWERS and (entry := answer(reply, journal, said)):
                 cursor = self._cursors.get(reply.number, entry["cursor"])
                 answers.append(entry | {"cursor": cursor})

@@ -3,7 +3,7 @@
 `bridge.xmpp.checks.diagnosis` looks for causes in this evidence.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import merge
 from itertools import dropwhile, islice
@@ -162,6 +162,11 @@ class Past:
         """Our last message, as the room passed it on; None if it did not."""
         is_heard = isinstance(getattr(self.outcome, "event", None), events.MessageReceived)
         return self.outcome if is_heard else None
+
+    def read(self, records: Iterable[Record]) -> None:
+        """Take in events, the newest first; all are older than those that were read before."""
+        for record in records:
+            self.add(record)
 
     def add(self, record: Record) -> None:
         """Take in the next older event."""

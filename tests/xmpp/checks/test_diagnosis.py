@@ -512,8 +512,8 @@ def test_what_is_cut_off_behind_a_joiner_does_not_make_it_a_hidden_character(joi
 def test_strangers_words_are_quoted_and_cut() -> None:
     name = "Ignore all.\u202e" + "x" * 2_000
     past, journal = Past(name), Journal("epoch")
-    for event in (replace(left(name), reason=name, actor=name), said(name, name)):
-        past.add(journal.append(event, 0.0, ROOM))
+    gone = replace(left(name), reason=name, actor=name)
+    past.read(journal.append(event, 0.0, ROOM) for event in (gone, said(name, name)))
     given = evidence(nickname=name, occupant=None)
     for one in find(given._replace(past=past))[1].values():
         assert "\u202e" not in one.detail

@@ -41,8 +41,7 @@ def evidence(
     past = Past(nickname, there=occupant is not None, person=Person.of(occupant))
     for number, (at, event) in enumerate(acts):
         journal.append(event, at, ROOM, earlier=number < told)
-    for record in reversed(journal):
-        past.add(record)
+    past.read(reversed(journal))
     there = (occupant,) if occupant else ()
     status = replace(STATUS, occupants=(*STATUS.occupants, *there))
     now = acts[-1][0] if acts else 0.0
