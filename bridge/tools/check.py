@@ -53,12 +53,6 @@ class CurrentSettings:
     def read_anew(self) -> Configuration:
         """Read all settings again, and log what is newly wrong with them."""
         before, self.configuration = self.configuration, self._read()
-        if self.configuration.env_file != before.env_file:
-            now = self.configuration.env_file or "the environment alone"
-            then = before.env_file or "the environment alone"
-            moved = f"the settings come from {now} now, and came from {then} before"
-            warnings = (*self.configuration.warnings, moved)
-            self.configuration = replace(self.configuration, warnings=warnings)
         for warning in self.configuration.warnings:
             if warning not in before.warnings:
                 log.warning("%s", one_line(warning))

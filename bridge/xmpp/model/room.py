@@ -408,7 +408,8 @@ class Room:
                 self._spoke.pop(jid, None)
                 self._unlisted.pop(jid, None)
                 if known is not None and not event.self_:
-                    self._depart(Departure(event.sender, record.at, _why(event), event.actor))
+                    gone = Departure(event.sender, record.at, _why(event), event.actor)
+                    self._departures.add(event.sender, gone)
             case events.NicknameChanged():
                 self._rename(event)
             case events.SubjectChanged(subject=subject):
@@ -426,8 +427,9 @@ class Room:
         live = message.source is events.Source.LIVE and (message.body or message.encrypted)
         if live and message.from_ in self._occupants:
             self._spoke[message.from_] = at
-        elif live and message.sender and not self._status.crowded:
-            self._list_speaker(message, at)
+        elif live and message.sender and not self._status.crowded:  # the room does not list it
+            unknown = (message.sender, events.UNKNOWN, events.UNKNOWN, None)
+            self._unlisted.add(message.from_, Occupant(message.from_, *unknown, last_message_at=at))
         ours = message.own or message.as_ours
         undated = message.source is not events.Source.LIVE and message.delayed_from is None
         if message.body and not (ours or undated) and message.source is not events.Source.ARCHIVE:
@@ -437,12 +439,6 @@ class Room:
             # The history comes in order, but some servers let occupants forge its stamps.
             if last is None or last.message.source is not events.Source.LIVE or said >= last.at:
                 self._last_incoming = LastIncoming(message, said)
-
-    def _list_speaker(self, message: events.MessageReceived, at: float) -> None:
-        """Note a speaker whom the room does not list."""
-        jid, name, unknown = message.from_, message.sender, events.UNKNOWN
-        speaker = Occupant(jid, name, unknown, unknown, None, last_message_at=at)
-        self._unlisted.add(jid, speaker)
 
     def _change_phase(
         self, event: events.ConnectionChanged, at: float, *, of_connection: bool
@@ -485,11 +481,9 @@ class Room:
         if event.self_:
             for jid, former in self._former.items():
                 if jid not in self._occupants and not former.own:
-                    self._depart(Departure(former.nickname, at, GONE_MEANWHILE))
+                    gone = Departure(former.nickname, at, GONE_MEANWHILE)
+                    self._departures.add(former.nickname, gone)
             self._former = {}
-
-    def _depart(self, departure: Departure) -> None:
-        self._departures.add(departure.nickname, departure)
 
     def _rename(self, event: events.NicknameChanged) -> None:
         known = self._occupants.pop(event.from_, None)
