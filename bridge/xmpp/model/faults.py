@@ -157,7 +157,7 @@ hung-up: connection-reset; soon
 cut: connection-reset; soon
     The connection to {service} was cut.
     -> The server or the network between ended it; the bridge tries again by itself.
-silent-session: connection-timeout; soon
+silent-standing: connection-timeout; soon
     {service} fell silent: no answer{within}.
     -> The network between may be down. The bridge tries again by itself.
 silent-join: remote-server-timeout; soon
@@ -174,14 +174,14 @@ silent-join-without-service: service-unavailable; soon
 unfinished-join: remote-server-timeout; soon
     The room {room} began to answer, and did not let us in{within}.
     -> The room may be overloaded or broken; the bridge tries again by itself.
-silent-resolver: remote-server-timeout; soon
+silent-resolve: remote-server-timeout; soon
     The name in {service} was not resolved{within}.
     -> Check the name servers of this machine, or give an address in XMPP_SERVICE.
 silent-starttls: connection-timeout; soon
     {service} did not answer{within} at the step {stage}.
     -> A port for direct TLS waits like this for its client to begin: try xmpps:// in XMPP_SERVICE.
     Otherwise check that the server runs and that XMPP_SERVICE names its host and client port.
-silent-server: connection-timeout; soon
+silent-connect silent-tls silent-sasl silent-bind: connection-timeout; soon
     {service} did not answer{within} at the step {stage}.
     -> Check that the server runs and that XMPP_SERVICE names its host and client port. A firewall
     that drops packets looks like this.
@@ -415,15 +415,10 @@ def of_lost_connection(stage: Stage, place: Place) -> Fault:
 
 def of_silence(stage: Stage, seconds: float | None, place: Place) -> Fault:
     """Return the fault of a stage in which nothing came back within `seconds`."""
-    situations = {
-        Stage.STANDING: "silent-session",
-        Stage.JOIN: "silent-join",
-        Stage.RESOLVE: "silent-resolver",
-    }
-    if place.service.startswith("xmpp:"):
-        situations[Stage.TLS] = "silent-starttls"
     within = f" within {seconds:g} s" if seconds is not None else ""
-    return of(situations.get(stage, "silent-server"), place, within=within, stage=stage.value)
+    is_starttls = stage is Stage.TLS and place.service.startswith("xmpp:")
+    situation = "silent-starttls" if is_starttls else f"silent-{stage.value}"
+    return of(situation, place, within=within, stage=stage.value)
 
 
 def protocol_error(stage: Stage, reason: str, place: Place) -> Fault:
