@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import Annotated, TypeAlias
 
@@ -14,7 +14,9 @@ from bridge.tools.entries import NOTICE, brief, fit, nonempty
 from bridge.tools.link import RoomLink, RoomName
 from bridge.tools.send import MAX_WAIT_SECONDS, PROGRESS_SECONDS
 from bridge.xmpp.model.filter import EventFilter
-from bridge.xmpp.model.journal import Record
+from bridge.xmpp.model.journal import Record, Records
+from bridge.xmpp.muc.membership import Membership
+from bridge.xmpp.muc.participant import Participant
 from bridge.xmpp.muc.publisher import NextRecord
 
 MIN_CATCH_UP_SECONDS = 1.0
@@ -69,106 +71,101 @@ async def xmpp_wait(
     wanted = replace(
         wanted, own=from_ is not None, silent=kinds is not None, history=False, unheard=()
     )
-    return await _Wait(link, room, wanted, context, timeout_seconds).run(start)
+    membership = None if room is None else link.room(room)
+    wait = _Wait(link.participant, membership, link.records(room), wanted, context, timeout_seconds)
+    return await wait.run(start)
 
 
+@dataclass
 class _Wait:
     """One wait under way."""
 
-    def __init__(
-        self, link: RoomLink, room: str | None, wanted: EventFilter, context: Context, most: float
-    ) -> None:
-        """Wait for `most` seconds at most."""
-        self._participant = link.participant
-        self._room = None if room is None else link.room(room)
-        self._records = link.records(room)
-        self._wanted = wanted
-        self._context = context
-        self._seconds = most
-        self._began = self._reported = monotonic()
-        self._number = 0
-        """The number of the event that was looked at last, or after which the wait began."""
-        self._seen = 0
-        self._passed: deque[Record] = deque(maxlen=PASSED)
-        self._gap: paging.LostEntries | None = None
+    participant: Participant
+    room: Membership | None
+    records: Records[Record]
+    wanted: EventFilter
+    context: Context
+    seconds: float
+    """How long it waits at most."""
+    began: float = field(default_factory=monotonic)
+    reported: float = field(default_factory=monotonic)
+    number: int = 0
+    """The number of the event that was looked at last, or after which the wait began."""
+    seen: int = 0
+    passed: deque[Record] = field(default_factory=lambda: deque(maxlen=PASSED))
+    gap: paging.LostEntries | None = None
 
     async def run(self, start: str) -> Waited:
         """Wait for an event after `start` that matches, and return the result."""
         self._move_to(start)
-        with NextRecord(self._participant.listen) as next_record:
-            return self._result(await self._awaited(next_record))
+        loop = asyncio.get_running_loop()
+        with NextRecord(self.participant.listen) as next_record:
+            while (record := await self._catch_up()) is None:
+                self._report()
+                if (left := self.seconds - self._elapsed()) <= 0:
+                    break
+                await next_record.by(loop.time() + min(left, PROGRESS_SECONDS))
+        return self._result(record)
 
     def _move_to(self, cursor: str) -> None:
-        self._number, gap = paging.position_of(self._records, cursor)
+        self.number, gap = paging.position_of(self.records, cursor)
         if gap is not None:
-            self._gap = gap if self._gap is None else self._gap | {"to": gap["to"]}
-
-    async def _awaited(self, next_record: NextRecord) -> Record | None:
-        while True:
-            if (record := await self._catch_up()) is not None:
-                return record
-            self._report()
-            if (left := self._seconds - self._elapsed()) <= 0:
-                return None
-            await next_record.by(asyncio.get_running_loop().time() + min(left, PROGRESS_SECONDS))
+            self.gap = gap if self.gap is None else self.gap | {"to": gap["to"]}
 
     async def _catch_up(self) -> Record | None:
         """Look at the events in the journal, up to the newest; return the first that matches."""
-        records, wanted = self._records, self._wanted
+        records, wanted = self.records, self.wanted
         time_slice = paging.TimeSlice()
         while True:
-            if (evicted := records.forgotten) > self._number:
-                self._move_to(records.cursor_of(self._number))
-            for record in records.after(self._number):
-                if self._elapsed() > max(self._seconds, MIN_CATCH_UP_SECONDS):
+            if (evicted := records.forgotten) > self.number:
+                self._move_to(records.cursor_of(self.number))
+            for record in records.after(self.number):
+                if self._elapsed() > max(self.seconds, MIN_CATCH_UP_SECONDS):
                     return None
                 event = record.event
                 matches = await time_slice.run(wanted.matches, event, wanted.cost(event))
-                if self._see(record, matches=matches):
+                self.number = record.number
+                if matches:
                     return record
+                if wanted.may_show(event):
+                    self.seen += 1
+                    self.passed.append(record)
                 self._report()
             # Each number up to `evicted` was looked at or is in the gap: skip to it. If more was
             # evicted meanwhile, go round again to extend the gap.
-            self._number = max(self._number, evicted)
-            if self._number >= records.forgotten:
+            self.number = max(self.number, evicted)
+            if self.number >= records.forgotten:
                 return None
 
-    def _see(self, record: Record, *, matches: bool) -> bool:
-        self._number = record.number
-        if not matches and self._wanted.may_show(record.event):
-            self._seen += 1
-            self._passed.append(record)
-        return matches
-
     def _elapsed(self) -> float:
-        return monotonic() - self._began
+        return monotonic() - self.began
 
     def _report(self) -> None:
-        if monotonic() - self._reported < PROGRESS_SECONDS:
+        if monotonic() - self.reported < PROGRESS_SECONDS:
             return
-        self._reported = monotonic()
-        phase = (self._room or self._participant).status().phase.value
-        self._context.progress(
-            round(self._elapsed(), 3), self._seconds, f"{phase}; {self._seen} events passed by"
+        self.reported = monotonic()
+        phase = (self.room or self.participant).status().phase.value
+        self.context.progress(
+            round(self._elapsed(), 3), self.seconds, f"{phase}; {self.seen} events passed by"
         )
 
     def _result(self, record: Record | None) -> Waited:
-        journal = self._participant.journal
-        status = (self._room or self._participant).status()
-        fault = status.out_of(self._participant.room_jid if self._room is None else self._room.name)
+        journal = self.participant.journal
+        status = (self.room or self.participant).status()
+        fault = status.out_of(self.participant.room_jid if self.room is None else self.room.name)
         entries = [] if record is None else [brief(journal.encode(record))]
-        passed = [brief(journal.encode(event)) for event in reversed(self._passed)]
+        passed = [brief(journal.encode(event)) for event in reversed(self.passed)]
         out_because = "" if status.connected else f"{fault.message} {fault.hint}"
         strange = entries or passed or (out_because and fault.quotes)
         result: Waited = {
             "matched": record is not None,
-            "next": journal.cursor_of(self._number),
-            "seen": self._seen,
+            "next": journal.cursor_of(self.number),
+            "seen": self.seen,
             "passed": [],
             "elapsedMs": round(self._elapsed() * 1000, 3),
             "phase": status.phase.value,
         }
-        around = {"gap": self._gap, "outBecause": out_because, "notice": strange and NOTICE}
+        around = {"gap": self.gap, "outBecause": out_because, "notice": strange and NOTICE}
         # `passed` has the newest first until here, so that the oldest are left out if not all of
         # them fit into the result.
         fitting = fit(result | nonempty(around), entry=entries, passed=passed)
