@@ -316,7 +316,7 @@ class Fragments:
         return self._read(entry, xml, head)
 
     def _entry(self, line: Line, head: str) -> _Entry:
-        container = None if line.text.startswith(head) else _CONTAINER.match(line.text)
+        container = None if head and line.text.startswith(head) else _CONTAINER.match(line.text)
         seconds, at = time_in(f"{container[0]}{head}" if container else head)
         # Most heads differ in the time alone.
         shape, session = shape_of(head.replace(at, "#", 1) if at else head)

@@ -3,6 +3,7 @@
 import pytest
 
 from bridge.capture.times import time_in
+from tests.capture.logs import captured
 
 EPOCH = 1795542571  # 2026-11-24 17:49:31 UTC
 
@@ -34,3 +35,9 @@ TIMES = {
 def test_a_time_is_read_and_kept_as_it_is_written(prefix: str) -> None:
     seconds, at = TIMES[prefix]
     assert time_in(prefix) == (seconds and pytest.approx(seconds), at)
+
+
+def test_a_line_of_a_container_with_nothing_but_xml_has_its_time() -> None:
+    prefix = "2026-11-24T17:49:31.25Z stdout F "
+    (stanza,) = captured(f"{prefix}<iq type='result' id='1'/>")
+    assert stanza.seconds == pytest.approx(EPOCH + 0.25)
