@@ -81,6 +81,8 @@ class Observed(NamedTuple):
 class _Room:
     """The state of a room that we are in, or are entering."""
 
+    name: str
+    """Bare JID."""
     since: Entered | None = None
     """When we entered it; None while we are entering."""
     began: float = 0
@@ -123,7 +125,8 @@ class Writer:
         self._moment = Moment(0.0, 0.0)
         self._name = ""
         """The name of the file that was written last."""
-        self._observer: Observer | None = None
+        self._observer = Observer("", "", "")
+        """Who we are; it has no run before the first item."""
         self._rooms: dict[str, _Room] = {}
         self._count = 0
         """The number of items so far."""
@@ -182,19 +185,19 @@ class Writer:
             case Happened(shared=False):
                 self._rows.append((self._count, self._timed(item)))
             case Left():
-                self._write_room(item.room, item)
-                room = self._rooms.pop(item.room, None)
-                if room is not None and room.since is None:
-                    room.lose(room.earlier)
-                    self._rooms[item.room] = replace(room, earlier=[], began=self._count)
+                if (room := self._rooms.pop(item.room, None)) is not None:
+                    self._write_room(room, item)
+                    if room.since is None:
+                        room.lose(room.earlier)
+                        self._rooms[item.room] = replace(room, earlier=[], began=self._count)
             case Entered():
-                room = self._rooms.setdefault(item.room, _Room())
+                room = self._rooms.setdefault(item.room, _Room(item.room))
                 room.since = item
                 # A gap before our stay is written ahead of the events that the room sent while we
                 # entered.
                 room.began = min([self._count, *(event.number for event in room.earlier)]) - 0.5
             case Happened():
-                room = self._rooms.setdefault(item.room, _Room())
+                room = self._rooms.setdefault(item.room, _Room(item.room))
                 timed = self._timed(item)._replace(key=key_of(item.event))
                 event = Observed(timed, self._count, weight(item))
                 known = room.since is not None and not item.earlier
@@ -211,13 +214,13 @@ class Writer:
         for name in [*self._rooms]:
             self._take(Left(name, self._moment.at, self._moment.now))
             if (room := self._rooms.pop(name, None)) is not None:
-                self._write_missed(name, room)
+                self._write_missed(room)
 
     def _write(self) -> None:
-        if self._observer is None:
+        if not self._observer.run:
             return
-        for name in self._rooms:
-            self._write_room(name)
+        for each in self._rooms.values():
+            self._write_room(each)
         self._trim()
         rows = [row for _, row in sorted(self._rows, key=itemgetter(0))]
         before = self._file.newest() if rows else 0
@@ -228,26 +231,26 @@ class Writer:
         self._file.append_stanzas(self._observer, self._stanzas)
         self._rows, self._stanzas = [], []
 
-    def _write_room(self, name: str, left: Left | None = None) -> None:
+    def _write_room(self, room: _Room, left: Left | None = None) -> None:
         """Collect the events to write of one room; `left` is given if we have just left it."""
-        me, room = self._observer, self._rooms.get(name)
-        if me is None or room is None or room.since is None:
+        me = self._observer
+        if not me.run or room.since is None:
             return
-        self._write_missed(name, room)
+        self._write_missed(room)
         end, since = left or self._moment, self._by_file(room.since.now)
         until = self._by_file(end.now)
         others = [
             tenure
-            for tenure in self._file.tenures(name, me.domain, since - SAME_SECONDS)
+            for tenure in self._file.tenures(room.name, me.domain, since - SAME_SECONDS)
             if tenure.run != me.run
         ]
         if room.tenure is None:
-            room.tenure = self._file.enter(name, me.domain, me.run, since, room.since.at)
+            room.tenure = self._file.enter(room.name, me.domain, me.run, since, room.since.at)
             # It names its run: the stays of two files may have the same number.
             event = {"kind": "gap", "tenure": room.tenure, "run": me.run}
-            anchor = Happened(room.since.at, name, event, shared=True, seen=since)
+            anchor = Happened(room.since.at, room.name, event, shared=True, seen=since)
             self._rows.append((room.began, anchor))
-        lacking = self._lacking(me, name, room, others, self._by_file(room.since.asked))
+        lacking = self._lacking(room, others, self._by_file(room.since.asked))
         self._rows += [(event.number, event.happened) for event in lacking]
         room.pending = []
         if left is not None or not self._moment.more:  # else more from before `until` is to come
@@ -256,29 +259,23 @@ class Writer:
             room.writes_earlier = writes_earlier(others, since, until)
             if left is not None:
                 room.writes_earlier = bool(room.writes_earlier)
-        self._write_earlier(me, name, room)
+        self._write_earlier(room)
 
-    def _lacking(
-        self, me: Observer, name: str, room: _Room, others: list[Tenure], asked: float
-    ) -> list[Observed]:
+    def _lacking(self, room: _Room, others: list[Tenure], asked: float) -> list[Observed]:
         """Return the pending events that the store does not have from other bridges."""
         wanted = [_wanted(event, asked) for event in room.pending]
         first = min((each.seen for each in wanted), default=inf) - SAME_SECONDS
         if all(tenure.until < first for tenure in others):
             return room.pending
         room.taken = {id_: until for id_, until in room.taken.items() if until > first}
-        return self._unstored(me, name, room, room.pending, wanted)
+        return self._unstored(room, room.pending, wanted)
 
     def _unstored(
-        self,
-        me: Observer,
-        name: str,
-        room: _Room,
-        events: list[Observed],
-        wanted: list[Wanted],
+        self, room: _Room, events: list[Observed], wanted: list[Wanted]
     ) -> list[Observed]:
         """Return the events that the store lacks, and note the rows of the others as taken."""
-        looked = self._file.alike(name, me.domain, wanted, me.run)
+        me = self._observer
+        looked = self._file.alike(room.name, me.domain, wanted, me.run)
         rows = paired(wanted, looked, {*room.taken})
         until = self._by_file(self._moment.now) + 2 * SAME_SECONDS
         room.taken |= {row.id: until for row in rows if row is not None}
@@ -286,26 +283,26 @@ class Writer:
             del room.taken[next(iter(room.taken))]
         return [event for event, row in zip(events, rows, strict=True) if row is None]
 
-    def _write_earlier(self, me: Observer, name: str, room: _Room) -> None:
+    def _write_earlier(self, room: _Room) -> None:
         """Write what the room sent us about the time before we came, unless it is recorded."""
         # Messages are the room's history; anything else tells how the room is now.
         messages = [it for it in room.earlier if it.happened.event["kind"] == "message"]
         others = [it for it in room.earlier if it.happened.event["kind"] != "message"]
         room.earlier = others if room.writes_earlier is None else []
         wanted = [_wanted(event, -inf)._replace(ours=True) for event in messages]
-        written = self._unstored(me, name, room, messages, wanted) if messages else []
+        written = self._unstored(room, messages, wanted) if messages else []
         written += others if room.writes_earlier else []
         for event in written:
             stamp = _stamp(event)
             seen = event.happened.seen if stamp is None else stamp
             self._rows.append((event.number, event.happened._replace(seen=seen)))
 
-    def _write_missed(self, name: str, room: _Room) -> None:
+    def _write_missed(self, room: _Room) -> None:
         """Write a gap that counts the lost events of the room, if there are any."""
         count, first, last = room.missed
         if count:
             event = gap(first, last, events=count, reason=OUTSIDE)
-            self._rows.append((room.began, Happened(last, name, event)))
+            self._rows.append((room.began, Happened(last, room.name, event)))
             room.missed = 0, inf, 0.0
 
     def _trim(self) -> None:
