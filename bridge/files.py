@@ -1,5 +1,6 @@
 """Makes folders and files for their owner alone, and replaces files as a whole."""
 
+import fcntl
 import os
 import re
 import secrets
@@ -37,6 +38,21 @@ def open_private(path: Path, flags: int) -> int:
         if not stat.S_ISREG(held.st_mode) or held.st_nlink != 1:
             raise OSError("it is no file of its own")
         os.fchmod(descriptor, 0o600)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def lock_private(path: Path) -> int:
+    """Open a file for its owner alone, as `open_private` does, and lock it; return its descriptor.
+
+    The lock is held until the descriptor is closed. Raises `BlockingIOError` if another process
+    holds it, and other `OSError`.
+    """
+    descriptor = open_private(path, os.O_RDWR)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         os.close(descriptor)
         raise

@@ -5,14 +5,12 @@ A line is a JSON object, as `xmppTrace` shows stanzas: `at`, `direction`, `conne
 
 import fcntl
 import json
-import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from itertools import count
 from pathlib import Path
 
-from bridge.files import make_folder, open_private, state_home
+from bridge.files import lock_private, make_folder, state_home
 from bridge.wire.names import lower_bare
 
 SUFFIX = ".jsonl"
@@ -45,14 +43,13 @@ def lock_file(folder: Path, account: str) -> tuple[Path, int]:
     The lock is held until the descriptor is closed. Raises `OSError`.
     """
     make_folder(folder)
-    for number in count(1):
+    number = 1
+    while True:
         path = file_of(folder, account, number)
-        lock = open_private(path.with_suffix(LOCK_SUFFIX), os.O_RDWR)
-        with suppress(BlockingIOError):
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            break
-        os.close(lock)
-    return path, lock
+        try:
+            return path, lock_private(path.with_suffix(LOCK_SUFFIX))
+        except BlockingIOError:
+            number += 1
 
 
 def is_written(path: Path) -> bool:

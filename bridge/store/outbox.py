@@ -1,6 +1,5 @@
 """What a file has for a team's database: the rows that wait, and how far it was shipped."""
 
-import fcntl
 import os
 import time
 from collections.abc import Mapping
@@ -9,7 +8,7 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from bridge.files import open_private
+from bridge.files import lock_private
 from bridge.store.database import Happened, Observer, Recorded, Sent, Tenure
 from bridge.store.location import unusable
 from bridge.store.opening import Team
@@ -68,32 +67,21 @@ class Outbox(SqliteDatabase):
     def __init__(self, team: Team, *, stanzas: bool) -> None:
         """With `stanzas`, stanzas are shipped too."""
         super().__init__(team.file, target=team.url.name)
-        self._stanzas = stanzas
-        self._lock = -1
+        self._stanzas, self._is_locked = stanzas, False
         self.all("INSERT OR IGNORE INTO shipped (target) VALUES (?)", (self.target,))
 
     def locked(self) -> bool:
-        """Take the lock for shipping; return whether this process has it."""
-        if self._lock < 0:
-            path = Path(f"{self.path}-ship-{self.target[:8]}")
+        """Take the lock for shipping, until the file is closed; return whether we have it."""
+        if not self._is_locked:
             try:
-                descriptor = open_private(path, os.O_RDWR)
+                lock = lock_private(Path(f"{self.path}-ship-{self.target[:8]}"))
+            except BlockingIOError:
+                return False
             except OSError as error:
                 raise unusable(self.path, error) from error
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                os.close(descriptor)
-                return False
-            self._lock = descriptor
+            self.opened.callback(os.close, lock)
+            self._is_locked = True
         return True
-
-    def close(self) -> None:
-        """Let another process ship, and close the file."""
-        if self._lock >= 0:
-            os.close(self._lock)
-            self._lock = -1
-        super().close()
 
     def waiting(self) -> int:
         """Return how many events and stanzas wait."""

@@ -72,7 +72,8 @@ class SqliteFile:
                 (self.version,) = self._connection.execute("PRAGMA user_version").fetchone()
                 """The version of the tables when the file was opened."""
             self._wal = identity(Path(f"{path}-wal")) if writable else None
-            self._opened = opened.pop_all()
+            self.opened = opened.pop_all()
+            """What is closed with the file."""
 
     def _make_ready(self, location: Location) -> None:
         """Lock the location, make the store if there is none, and note what is wrong with it."""
@@ -140,7 +141,7 @@ class SqliteFile:
     def close(self) -> None:
         """Close the store."""
         with suppress(sqlite3.Error):  # committed rows are safe; others are lost in any case
-            self._opened.close()
+            self.opened.close()
         # If the file was replaced, SQLite leaves the old `-wal` there, and would read it as part
         # of the new file.
         wal = identity(Path(f"{self.path}-wal"))

@@ -16,7 +16,12 @@ import pytest
 from bridge.settings.database_url import database_url
 from bridge.store.clock import steady
 from bridge.store.database import Observer, Query, TracedXml
-from bridge.store.errors import BusyStoreError, NotOurStoreError, RefusedStoreError
+from bridge.store.errors import (
+    BrokenStoreError,
+    BusyStoreError,
+    NotOurStoreError,
+    RefusedStoreError,
+)
 from bridge.store.opening import Team
 from bridge.store.outbox import Outbox
 from bridge.store.postgresql import PostgresqlDatabase
@@ -450,3 +455,12 @@ def test_a_copy_of_a_file_gets_a_name_of_its_own_and_doubles_nothing(
         copy.hears(5)
         copy.ships("another host")
     assert [one["jid"] for one in rows(team, "kind = 'message'")] == [1, 2, 3, 4, 5]
+
+
+def test_what_is_wrong_with_the_file_is_said_to_who_ships_it(team: Team) -> None:
+    with Machine(team):
+        pass
+    with closing(sqlite3.connect(team.file)) as store, store:
+        store.execute("DELETE FROM file")
+    with pytest.raises(BrokenStoreError, match="has other tables"):
+        Outbox(team, stanzas=False)
