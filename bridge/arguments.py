@@ -1,8 +1,9 @@
 """The arguments of each command of `xmpp-bridge`, and what its `--help` says of it.
 
 Each command has a function, whose docstring is its page: the line on the first page, the
-description, the options of this command alone, examples, and exit codes. The function adds the
-options that it shares with others, and what a line cannot say. `add_options` reads such lines:
+description, the options of this command alone, examples, exit codes, and what else there is to say.
+The function adds the options that it shares with others, and what a line cannot say. `add_options`
+reads such lines:
 
     --first: a switch, and what it is for
     --timeout SECONDS: an option with a value; `VALUES` knows what a value of this name may be
@@ -144,6 +145,26 @@ def add_options(container: argparse._ActionsContainer, lines: str) -> None:
 
 # Each of the following functions adds the arguments of one command. Its docstring has the texts of
 # `--help`: the line on the first page, the description, examples, and exit codes.
+
+
+def first_page(parser: argparse.ArgumentParser) -> None:
+    """The first page.
+
+    Sits in an XMPP chat room and hands what happens there to a coding agent. Without a command it
+    serves.
+
+        xmpp-bridge client --sandbox
+
+        0 success; for what runs until it is stopped, also Ctrl-C
+        1 what was checked or asked for failed
+        2 a mistake on the command line or in the settings
+
+    settings:
+      xmpp-bridge help settings explains each, xmpp-bridge settings shows them.
+
+    xmpp-bridge help COMMAND explains each command, README.md the rest.
+    xmpp-bridge help agent prints what to tell a coding agent.
+    """
 
 
 def _add_serve(command: argparse.ArgumentParser) -> None:
@@ -291,6 +312,19 @@ def _add_settings_command(command: argparse.ArgumentParser) -> None:
         0 all settings are right
         1 stdout cannot be written
         2 a setting is wrong or missing, or the command line is wrong
+
+    settings, and where they are read:
+      Settings are variables. They come from the environment, and those that it does
+      not set from one file: the file that --env-file names, or the first of these
+      that sets an account, a server or a room:
+        .env in the current directory (trusted with less than the others),
+        the file that TIA_ENV_PATH names (any of our variables is enough),
+        .env beside the package,
+        $XDG_CONFIG_HOME/xmpp-bridge.env or ~/.config/xmpp-bridge.env, which
+        xmpp-bridge init writes (not used if TIA_ENV_PATH names no readable file).
+      Restrictions add up: the strictest value of the environment and all these
+      files holds; with --env-file, of that file alone. NO_COLOR keeps colours off
+      a terminal.
     """
     _add_settings(command)
 

@@ -9,14 +9,14 @@ import os
 import re
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from bridge import __version__
-from bridge.arguments import COMMANDS, add_options
+from bridge.arguments import COMMANDS, add_options, first_page
 from bridge.commands.exit import (
     FAILURE,
     INTERRUPTED,
@@ -35,34 +35,10 @@ from bridge.text import nearest, one_line
 WIDTH = 80
 """Columns of a help page, whatever the width of the terminal."""
 
-EXIT_CODES = """\
-0 success; for what runs until it is stopped, also Ctrl-C
-1 what was checked or asked for failed
-2 a mistake on the command line or in the settings"""
-"""The codes of all commands; the page of each command has its own."""
-
 SETTINGS = """\
 settings:
   xmpp-bridge help settings explains each, xmpp-bridge settings shows them."""
-
-SOURCES = """\
-settings, and where they are read:
-  Settings are variables. They come from the environment, and those that it does
-  not set from one file: the file that --env-file names, or the first of these
-  that sets an account, a server or a room:
-    .env in the current directory (trusted with less than the others),
-    the file that TIA_ENV_PATH names (any of our variables is enough),
-    .env beside the package,
-    $XDG_CONFIG_HOME/xmpp-bridge.env or ~/.config/xmpp-bridge.env, which
-    xmpp-bridge init writes (not used if TIA_ENV_PATH names no readable file).
-  Restrictions add up: the strictest value of the environment and all these
-  files holds; with --env-file, of that file alone. NO_COLOR keeps colours off
-  a terminal.
-"""
-
-ELSEWHERE = """\
-xmpp-bridge help COMMAND explains each command, README.md the rest.
-xmpp-bridge help agent prints what to tell a coding agent."""
+"""Stands on each page of a command that reads settings, but for the page that explains them."""
 
 SKILL = Path(__file__).parent / "commands" / "agent.md"
 """How an agent finds out why a bot does not answer. The plugins in `packaging/` carry it."""
@@ -80,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # A monitoring plugin answers UNKNOWN if it cannot check, also after a mistake in its arguments.
     plugin = words[0] == "check" and any(word.endswith("nagios") for word in words)
     try:
-        parsed = parser().parse_args(words)
+        parsed = parser(words[0]).parse_args(words)
         if parsed.module == "serve":
             # First of all: whatever an import prints must not reach the client.
             parsed.stdio = Stdio.claim()
@@ -133,7 +109,7 @@ def _unknown(why: str) -> int:
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose `--help` has the exit codes, and whose errors have the nearest spelling."""
+    """A parser whose `--help` has more sections, and whose errors have the nearest spelling."""
 
     def __init__(self, **arguments: Any) -> None:
         page = partial(argparse.RawDescriptionHelpFormatter, width=WIDTH)
@@ -141,22 +117,20 @@ class Parser(argparse.ArgumentParser):
         # A word such as `-90m` is a value (a time), and not an option: no option begins with a
         # digit.
         self._negative_number_matcher = re.compile("-[0-9]")
-        self.exit_codes = EXIT_CODES
+        self.exit_codes: list[str] = []
         """A line for each code: the code, and what it means."""
+        self.notes: list[str] = []
+        """What else stands on the page."""
 
     def format_help(self) -> str:
         """Return the whole page; it may be as long as a manual page."""
         self.description = textwrap.fill(self.description or "", WIDTH)
-        page = super().format_help()
-        is_first = " " not in self.prog
-        # Every command that reads settings has this option.
-        reads_settings = is_first or "--env-file" in page
-        sections = [SETTINGS] if reads_settings else []
+        sections = ["\n".join(["exit codes:", *map(_code, self.exit_codes)]), *self.notes]
         if self.prog.endswith(" settings"):
-            sections = [SOURCES + "\n".join(map(_explained, TABLE))]
-        sections += ["exit codes:\n" + "\n".join(map(_code, self.exit_codes.splitlines()))]
-        sections += [ELSEWHERE] if is_first else []
-        return "\n\n".join([page.rstrip("\n"), *sections]) + "\n"
+            sections.append("\n".join(map(_explained, TABLE)))
+        elif "--env-file" in self._option_string_actions:
+            sections.insert(0, SETTINGS)
+        return "\n\n".join([super().format_help().rstrip("\n"), *sections]) + "\n"
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         """Parse; unlike argparse, have the command itself refuse what it does not know."""
@@ -191,35 +165,36 @@ def _explained(row: Variable[Any]) -> str:
     return f"  {row.name} ({notes})\n{meaning}"
 
 
-def parser() -> Parser:
-    """Return the parser of the command line.
+def parser(only: str | None = None) -> Parser:
+    """Return the parser of the command line; with `only`, other commands lack their options.
 
     What it parses has the command's name as `command`, and the name of its module as `module`.
     Mistakes end the process with exit code 2, and `--help` with 0, as argparse does it.
     """
-    result = Parser(
-        prog="xmpp-bridge",
-        description="Sits in an XMPP chat room and hands what happens there to a coding agent. "
-        "Without a command it serves.",
-        epilog="example:\n  xmpp-bridge client --sandbox",
-    )
+    result = Parser(prog="xmpp-bridge")
+    _add_page(result, first_page)
     result.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     commands = result.add_subparsers(
         title="commands", dest="command", required=True, metavar="COMMAND", prog="xmpp-bridge"
     )
     for name, add_arguments in COMMANDS.items():
-        page = inspect.getdoc(add_arguments) or ""
-        line, description, *options, block, codes = page.split("\n\n")
-        examples = textwrap.dedent(block).splitlines()
-        command = commands.add_parser(
-            name,
-            help=line[0].lower() + line[1:].rstrip("."),
-            description=" ".join(description.split()),
-            epilog="\n  ".join(["examples:" if len(examples) > 1 else "example:", *examples]),
-        )
-        command.exit_codes = textwrap.dedent(codes).strip()
+        line, _, _ = (add_arguments.__doc__ or "").partition("\n")
+        command = commands.add_parser(name, help=line[0].lower() + line[1:].rstrip("."))
         command.set_defaults(module=name)
-        for lines in options:
-            add_options(command, lines)
-        add_arguments(command)
+        if only in {None, name}:
+            _add_page(command, add_arguments)
     return result
+
+
+def _add_page(command: Parser, add_arguments: Callable[[Parser], None]) -> None:
+    """Give a parser its options and its page, from the docstring of the function that adds them."""
+    _, description, *blocks = (inspect.getdoc(add_arguments) or "").split("\n\n")
+    *options, examples, codes = [block for block in blocks if block.startswith(" ")]
+    lines = textwrap.dedent(examples).splitlines()
+    command.description = " ".join(description.split())
+    command.epilog = "\n  ".join(["examples:" if len(lines) > 1 else "example:", *lines])
+    command.exit_codes = textwrap.dedent(codes).splitlines()
+    command.notes = [block for block in blocks if not block.startswith(" ")]
+    for block in options:
+        add_options(command, block)
+    add_arguments(command)
