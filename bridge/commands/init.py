@@ -1,6 +1,7 @@
 """`xmpp-bridge init`: asks for account, server and room, and writes the settings file.
 
-Each answer is tried out before the next question. The file is written after the last answer.
+Each answer is tried out before the next question. The file is written after the last answer. Words
+of strangers stand above a question, in lines that are broken here, and never within it.
 """
 
 import argparse
@@ -13,6 +14,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
+from getpass import getpass
 from hashlib import sha256
 from pathlib import Path
 from tempfile import gettempdir
@@ -21,7 +23,7 @@ from typing import TypeAlias
 from bridge.commands.configuration import PACKAGE_ROOT, current_directory
 from bridge.commands.exit import FAILURE, INTERRUPTED, SUCCESS, UsageError, exit_on_termination
 from bridge.files import temporary_file
-from bridge.logs import complain
+from bridge.logs import complain, write_out
 from bridge.registration.clients import installed
 from bridge.registration.errors import RegistrationError
 from bridge.registration.files import ConfigFile
@@ -33,10 +35,13 @@ from bridge.settings.load import load
 from bridge.settings.table import SECRETS, TABLE, VARIABLES, Configuration, Settings
 from bridge.settings.values import SettingsError
 from bridge.text import name_of, one_line
-from bridge.views.questions import agrees, ask, is_possible, say
+from bridge.views.output import display_of
 from bridge.xmpp.checks.attempt import Attempt, look_at_certificate, try_out
 from bridge.xmpp.link import certificate, endpoint, from_slixmpp
 from bridge.xmpp.model.faults import ConnectionFailedError, Retry
+
+with suppress(ImportError):  # some builds of Python lack it
+    import readline  # noqa: F401 - it makes `input` edit lines, and write the prompt to stdout
 
 Read: TypeAlias = Callable[[str], str]
 """Turns what is typed into the value of a variable."""
@@ -276,3 +281,29 @@ def _look_up(settings: Settings) -> list[str]:
     with suppress(OSError, ConnectionFailedError):  # the findings have the failure too
         asyncio.run(endpoint.resolve(settings._replace(service=None), findings.append))
     return findings
+
+
+def is_possible() -> bool:
+    """Whether a person can be asked: both stdin and stdout are a terminal."""
+    return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
+
+
+def say(text: str, *, failed: bool = False) -> None:
+    """Show a paragraph, broken into lines."""
+    display = display_of(sys.stdout)
+    lines = display.paragraph(one_line(text))
+    write_out("\n".join(map(display.red, lines) if failed else lines))
+
+
+def ask(question: str, default: str = "", *, secret: bool = False) -> str:
+    """Return the line that is typed, or the default if it is empty; a `secret` is not shown."""
+    usual = f" [{'***' if secret else one_line(default)}]" if default else ""
+    typed = (getpass if secret else input)(f"{question}{usual}: ")
+    return (typed if secret else typed.strip()) or default
+
+
+def agrees(question: str, *, default: bool) -> bool:
+    """Return whether the answer is yes; `default` is what an empty line means."""
+    while (answer := ask(f"{question} (y/n)", "ny"[default]).lower()) not in {"y", "n"}:
+        say("Please answer y or n.")
+    return answer == "y"
