@@ -8,13 +8,12 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from string import Template
 from threading import Thread
 from urllib.parse import quote, quote_plus
-from xml.sax.saxutils import escape
 
 from bridge.settings.table import TABLE, VARIABLES
 from bridge.testing.errors import XmppTestError
@@ -39,32 +38,12 @@ MIN_CUT, MAX_CUT = 6, 100
 """The least and the most characters of a part of a secret that is masked. Only parts next to `...`
 are masked: there a text was cut."""
 
-WRITINGS: Sequence[Callable[[str], str]] = (
-    str,
-    visible,
-    escape,
-    html.escape,
-    lambda text: escape(text, {'"': "&quot;"}),
-    escaped,
-    lambda text: escape(text, {'"': "&quot;"}).encode("ascii", "xmlcharrefreplace").decode(),
-    quote_plus,
-    quote,
-    lambda text: quote(text, safe=""),
-    lambda text: quote(text, safe="!'()*"),
-    lambda text: json.dumps(text)[1:-1],
-    lambda text: json.dumps(text, ensure_ascii=False)[1:-1],
-    lambda text: repr(text)[1:-1],
-    lambda text: ascii(text)[1:-1],
-    lambda text: repr(text.encode(errors="surrogatepass"))[2:-1],
-)
-"""How logs, stanzas and reports write a text: as it is, in XML, URLs, JSON and Python."""
-
 
 class Mask:
     """Masks secrets in texts, in all forms that logs and stanzas write them in."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
-        """Mask `secrets` as `WRITINGS`, base64 and hex write them, and parts next to a `...`."""
+        """Mask `secrets` however their characters, base64 or hex are written, and cut parts."""
         longest_first = sorted({*secrets} - {""}, key=len, reverse=True)
         forms = "|".join(form for secret in longest_first for form in _forms(secret))
         self._secrets = re.compile(forms) if forms else None
@@ -76,8 +55,7 @@ class Mask:
 
 def _forms(secret: str) -> Iterator[str]:
     """Yield patterns of a secret: its written forms, base64, hex, and its beginnings and ends."""
-    written = {write(secret) for write in WRITINGS}
-    yield from map(re.escape, sorted(written, key=len, reverse=True))
+    yield "".join(map(_written, secret))
     data = secret.encode(errors="surrogatepass")
     if len(data) >= MIN_ENCODED_BYTES:
         yield _base64(data)
@@ -86,6 +64,18 @@ def _forms(secret: str) -> Iterator[str]:
     if lengths:
         yield rf"(?:{'|'.join(re.escape(secret[:n]) for n in lengths)})(?=\.\.\.|…)"
         yield rf"(?<=\.\.\.)(?:{'|'.join(re.escape(secret[-n:]) for n in lengths)})"
+
+
+def _written(character: str) -> str:
+    """Return a pattern of a character, as it is or as XML, URLs, JSON and Python write it."""
+    data = character.encode(errors="surrogatepass")
+    literals = json.dumps(character), repr(character), ascii(character), repr(data)[1:]
+    forms = {character, *(literal[1:-1] for literal in literals), visible(character)}
+    forms |= {html.escape(character), escaped(character), f"&#{ord(character)};"}
+    forms |= {quote(data, safe=""), quote_plus(data)}
+    if not character.isalnum():
+        forms.add(f"\\{character}")
+    return f"(?:{'|'.join(map(re.escape, sorted(forms, key=len, reverse=True)))})"
 
 
 def _base64(data: bytes) -> str:

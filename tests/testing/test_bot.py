@@ -120,6 +120,8 @@ FORMS: dict[str, Callable[[str], str]] = {
     "XML attribute": lambda text: escape(text, {'"': "&quot;"}),
     "XML attribute of ours": lambda text: escape(text, {'"': "&quot;", "'": "&apos;"}),
     "ASCII XML": lambda text: escape(text).encode("ascii", "xmlcharrefreplace").decode(),
+    "XML in JSON": lambda text: json.dumps(escape(text))[1:-1],
+    "path in HTML": lambda text: html.escape(quote(text, safe="!'()*&")),
     "hexadecimal": lambda text: text.encode().hex(),
 }
 SECRETS = [
