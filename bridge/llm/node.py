@@ -1,7 +1,7 @@
 """A function that a model computes: input and output have types, and each answer is checked."""
 
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar, cast
 
@@ -9,7 +9,7 @@ from bridge.llm.model import QUESTION_SECONDS, Model, model_for
 from bridge.llm.prompt import Material, write_prompt
 from bridge.mcp.context import Context
 from bridge.mcp.errors import ArgumentError, ToolError
-from bridge.mcp.jsonrpc import parse
+from bridge.mcp.jsonrpc import decoder
 from bridge.mcp.schema import MismatchError, Reader, describe
 from bridge.mcp.toolset import Tool, tool
 from bridge.settings.table import Configuration
@@ -31,11 +31,8 @@ So the result is no longer than a page of the room's history."""
 TASK = "Do what you are for with the data below."
 """The task of a node without a `write` of its own."""
 
-MAX_FENCES = 16
-"""How many pieces between fences are tried as the JSON; each takes some microseconds."""
-
-_THOUGHT = "</think>"
-"""Ends the thoughts of a model that writes them into its answer."""
+MAX_OBJECTS = 16
+"""How many braces of an answer are tried as the beginning of its object."""
 
 Input = TypeVar("Input")
 Output = TypeVar("Output")
@@ -117,35 +114,27 @@ class LlmNode(Generic[Input, Output]):
 
 
 def read_answer(text: str, read: Reader) -> object:
-    """Return the value in `text`, as `read` checks it; the text of `MismatchError` says the flaw.
+    """Return the last object in `text`, as `read` checks it; `MismatchError` says the flaw.
 
-    A model may put a fence around the JSON, and words before and after it.
+    A model may write thoughts before the object, a fence around it, and words behind it.
     """
-    reason = "it is empty"
-    # An answer that begins with the JSON has no thoughts before it, even if its texts have the tag.
-    begins = text.lstrip().startswith(("{", "```"))
-    for candidate in _candidates(text if begins else text.rpartition(_THOUGHT)[2]):
+    reason, answer, json = "there is no object in it", None, ""
+    start = text.find("{")
+    for _ in range(MAX_OBJECTS):
+        if start < 0:
+            break
+        end = start + 1
         try:
-            value = parse(candidate)
-        except ValueError as error:
+            answer, end = decoder.raw_decode(text, start)
+            json = text[start:end]
+        except (ValueError, RecursionError) as error:
             reason = str(error)
-            continue
-        start = visible(candidate[: MAX_ANSWER_BYTES + 1])
-        if len(start.encode("utf-8", "replace")) > MAX_ANSWER_BYTES:
-            raise MismatchError(
-                f"the answer is too long: the most is {MAX_ANSWER_BYTES:,} bytes of JSON, hidden "
-                "characters written out"
-            )
-        return read(value, "answer")
-    raise MismatchError(f"the answer is not JSON: {reason}")
-
-
-def _candidates(text: str) -> Iterator[str]:
-    """Yield what may be the JSON: the whole text, what is in a fence, what is in braces."""
-    if whole := text.strip():
-        yield whole
-    for fenced in text.split("```", 2 * MAX_FENCES)[1::2]:
-        yield fenced.partition("\n")[2]
-    start, end = text.find("{"), text.rfind("}")
-    if 0 <= start < end:
-        yield text[start : end + 1]
+        start = text.find("{", end)
+    if not json:
+        raise MismatchError(f"the answer is not JSON: {reason}")
+    if len(visible(json[: MAX_ANSWER_BYTES + 1]).encode("utf-8", "replace")) > MAX_ANSWER_BYTES:
+        raise MismatchError(
+            f"the answer is too long: the most is {MAX_ANSWER_BYTES:,} bytes of JSON, hidden "
+            "characters written out"
+        )
+    return read(answer, "answer")

@@ -151,7 +151,7 @@ def decode(body: bytes | bytearray | str) -> Message | list[Message]:
 def parse(text: bytes | bytearray | str) -> Json:
     """Return the JSON value in `text`; raises `ValueError`, which says what is wrong."""
     try:
-        return _decoder.decode(text if isinstance(text, str) else text.decode("utf-8"))
+        return decoder.decode(text if isinstance(text, str) else text.decode("utf-8"))
     except UnicodeDecodeError as error:
         reason = f"not UTF-8: {error.reason} at byte {error.start}"
     except json.JSONDecodeError as error:
@@ -237,7 +237,8 @@ def _refuse_constant(name: str) -> Json:
     raise ValueError(f"{name} is not JSON")
 
 
-_decoder = json.JSONDecoder(parse_constant=_refuse_constant)
+decoder = json.JSONDecoder(parse_constant=_refuse_constant)
+"""Decodes JSON alone; it may raise `RecursionError`, too."""
 
 compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 """Encodes a value as JSON in one line, for the wire and for models."""

@@ -54,7 +54,7 @@ class Played:
 @pytest.mark.parametrize(
     ("misfit", "problem"),
     [
-        ("no idea", "the answer is not JSON: Expecting value at character 0"),
+        ("no idea", "the answer is not JSON: there is no object in it"),
         ('{"severity": 9}', "answer.severity is 9; the most is 5"),
         ('{"severity": 5}', "answer.severity is graver than the report is long"),
     ],

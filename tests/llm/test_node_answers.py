@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.llm.node import MAX_ANSWER_BYTES, MAX_FENCES, read_answer
+from bridge.llm.node import MAX_ANSWER_BYTES, MAX_OBJECTS, read_answer
 from bridge.mcp.schema import Bounds, MismatchError, describe
 
 
@@ -29,17 +29,17 @@ VERDICT = Verdict(True, "it } is { so")
         f"Not ```\n{{so}}\n```, but\n```json\n{FITTING}\n```",
         f"Sure! {FITTING} I hope that helps.",
         f'<think>{{"good": maybe}}, hm</think>\n{FITTING}',
+        f'I begin with {{"good": false, "becauseOf": "no"}}. No:\n{FITTING}',
     ],
 )
 def test_the_json_is_found_in_what_models_wrap_it_in(text: str) -> None:
     assert read_answer(text, READ) == VERDICT
 
 
-def test_the_json_is_in_one_of_the_first_fences() -> None:
-    before, text = "```{no``` ", f"```json\n{FITTING}\n```"
-    read_answer(before * (MAX_FENCES - 1) + text, READ)
+def test_so_many_braces_are_tried() -> None:
+    read_answer("{" * (MAX_OBJECTS - 1) + FITTING, READ)
     with pytest.raises(MismatchError):
-        read_answer(before * MAX_FENCES + text, READ)
+        read_answer("{" * MAX_OBJECTS + FITTING, READ)
 
 
 def test_the_end_of_thoughts_in_a_text_of_the_answer_is_a_part_of_it() -> None:
@@ -51,11 +51,11 @@ def test_the_end_of_thoughts_in_a_text_of_the_answer_is_a_part_of_it() -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("", "not JSON: it is empty"),
+        ("", "not JSON: there is no object in it"),
         ("{good: true}", "not JSON"),
         ('{"good": NaN, "becauseOf": "x"}', "NaN is not JSON"),
-        ("[" * 100_000, "nested too deeply"),
-        ("9" * 5_000, "Exceeds the limit"),
+        ('{"a":' * 100_000, "not JSON: .*recursion"),
+        ('{"a":' + "9" * 5_000, "Exceeds the limit"),
         ('{"good": "yes", "becauseOf": "x"}', "answer.good is a string; true or false is wanted"),
     ],
 )
