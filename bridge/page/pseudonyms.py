@@ -245,27 +245,27 @@ class Pseudonyms:
         made = Element(element.tag)
         for key, value in element.items():
             if local(key) in ATTRIBUTES:
-                made.set(key, self._value(local(key), value))
+                made.set(key, self._value(local(key), value, self.body))
         if text := (element.text or "").strip():
-            made.text = self._value(name, text)
+            made.text = self._value(name, text, self.body)
         made.extend(self.stanza(child) for child in element)
         return made
 
     def _field(self, name: str, value: Any) -> Any:
+        """Return what replaces the value of a field of an event."""
         if isinstance(value, list):
             return [self._field(name, item) for item in value]
         if not isinstance(value, str) or name in STRUCTURE:
             return value
-        if name in NICKNAMES or name in JIDS or name in IDS:
-            return self._value(name, value)
-        if name in {"body", "reactions"}:
-            return self.body(value)
         if name in {"payload", "formerPayload"}:  # names of elements, each with its namespace
             return value if f"({value.rpartition('(')[2]}".startswith(_STANDARD) else "left-out"
-        return value if value in WORDS and name not in TEXTS else self.text(value)
+        return self._value(name, value, self.text)
 
-    def _value(self, name: str, value: str) -> str:
-        """Return what replaces the value of the attribute, or the text of the element, `name`."""
+    def _value(self, name: str, value: str, otherwise: Callable[[str], str]) -> str:
+        """Return what replaces a value that has this name, in an event or in a stanza.
+
+        `otherwise` replaces it if neither the name nor the value is known.
+        """
         if name in NICKNAMES:
             return self.nickname(value)
         if name in JIDS:
@@ -276,12 +276,12 @@ class Pseudonyms:
             return value if value.startswith(_FIELDS) else self._of("field", value)
         if name in TEXTS:
             return self.text(value)
-        if name == "body":
+        if name in {"body", "reactions"}:
             return self.body(value)
         is_plain = name in NUMBERS and _PLAIN.fullmatch(value)
         if value in WORDS or is_plain or _MECHANISMS.fullmatch(value):
             return value
-        return self.body(value)
+        return otherwise(value)
 
     def _host(self, host: str) -> str:
         return f"{self._of('host', _ascii(host))}.example"
