@@ -23,7 +23,7 @@ class Image(NamedTuple):
 
 
 class Audio(NamedTuple):
-    """A sound. In 2024-11-05, which has no such content, it becomes a text that describes it."""
+    """A sound; before 2025-03-26 a text that describes it is sent."""
 
     data: bytes
     mime_type: str
@@ -81,6 +81,9 @@ Content: TypeAlias = str | Image | Audio | ResourceLink | EmbeddedResource
 
 CONTENT_TYPES = get_args(Content)
 
+SINCE: dict[type, Revision] = {Audio: V2025_03_26, ResourceLink: V2025_06_18}
+"""The revision that brought a kind of content. Before, such content is sent as text."""
+
 
 def text_block(text: str) -> dict[str, Json]:
     """Return a content block of type `text`."""
@@ -112,23 +115,20 @@ def _in_words(value: object) -> str:
 
 
 def _block(value: object, revision: Revision) -> dict[str, Json]:
+    if revision < SINCE.get(type(value), revision):
+        value = _in_words(value)
     match value:
         case str():
             return text_block(value)
         case Image(data=data, mime_type=mime_type):
             return {"type": "image", "data": _base64(data), "mimeType": mime_type}
-        case Audio(data=data, mime_type=mime_type) if revision >= V2025_03_26:
-            return {"type": "audio", "data": _base64(data), "mimeType": mime_type}
         case Audio(data=data, mime_type=mime_type):
-            size = f"{mime_type}, {len(data)} bytes"
-            return text_block(f"[a sound that MCP {revision.date} has no form for: {size}]")
-        case ResourceLink() if revision >= V2025_06_18:
+            return {"type": "audio", "data": _base64(data), "mimeType": mime_type}
+        case ResourceLink():
             optional: dict[str, Json] = {"title": value.title, "description": value.description}
             optional |= {"mimeType": value.mime_type, "size": value.size}
             link: dict[str, Json] = {"type": "resource_link", "uri": value.uri, "name": value.name}
             return link | {name: about for name, about in optional.items() if about is not None}
-        case ResourceLink():
-            return text_block(_in_words(value))
         case EmbeddedResource(uri=uri, content=content, mime_type=mime_type):
             return {"type": "resource", "resource": resource_contents(uri, content, mime_type)}
     return text_block(compact(render(value)))

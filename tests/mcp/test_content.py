@@ -61,7 +61,7 @@ WIRE: list[Any] = [
     },
     {"type": "text", "text": AS_TEXT},
 ]
-NO_AUDIO = "[a sound that MCP 2024-11-05 has no form for: audio/wav, 5 bytes]"
+NO_AUDIO = "[audio/wav, 5 bytes]"
 
 
 @EVERY
