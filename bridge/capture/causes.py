@@ -63,8 +63,8 @@ name-taken: ended; error, XEP-0114, 3
     or by a module: end that, or give the component a name of its own.
 cut: ended; error, RFC 6120, 4.6
     The connection broke, and neither side had ended the stream{after}.
-    -> Look at the network between the client and the server. If the stream was silent before, let
-    the client ping the server (XEP-0199).
+    -> See whether the program ended; otherwise look at the network between the client and the
+    server. If the stream was silent before, let the client ping the server (XEP-0199).
 crashed: ended; error, RFC 6120, 4.6
     The connection broke, and neither side had ended the stream{after}. Just before, the program had
     failed: {failure}.
@@ -78,6 +78,9 @@ no-tls: tls; error, RFC 6120, 5.4.1
     The server requires TLS{offer}, and the client did not begin it.
     -> Switch STARTTLS on in the client, or let it connect to the port for direct TLS (usually
     5223).
+failed-at-tls: tls; error, RFC 6120, 5.4.3.3
+    TLS was begun, and the program failed before another stanza came: {failure}.
+    -> If that is about the certificate: check its names, its dates, and what the client trusts.
 stops-at-tls: tls; note, RFC 6120, 5.4.3.3
     No stanza came after TLS was begun: the log's other lines there may say why, most often that the
     client does not trust the certificate.
@@ -203,6 +206,9 @@ never-joined: join; error, XEP-0045, 7.2
 not-rejoined: join; error, XEP-0045, 7.2
     The client was in the room {room} when its former stream ended, and did not ask to join it again
     {within} after it had logged in.
+    -> Let the client join its rooms after each login, and not only after the first.
+not-yet-rejoined: join; note, XEP-0045, 7.2
+    The client logged in again, and the log ends before it asks to join the room {room} again.
     -> Let the client join its rooms after each login, and not only after the first.
 too-early: join; error, XEP-0045, 7.2.2
     The client spoke to the room {room} before its own presence had come back, and the room did not

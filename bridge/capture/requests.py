@@ -180,6 +180,9 @@ def refused(requests: Requests, client: Entity, rooms: Rooms, stanza: Stanza) ->
         name = "bounced-chat"
     is_plain = name in {"bounced", "bounced-person"}
     situation = "whispered" if is_ruled_out else "bounced" if is_plain else "mistyped"
+    is_title = original is not None and original.element.find("subject") is not None
+    if is_title and situation == "bounced" and error.condition in {"forbidden", "not-allowed"}:
+        situation = "retitled"
     if element.find(f"error/{BLOCKED}") is not None:
         situation = "blocked"
     address = to if error.condition == "jid-malformed" else jid

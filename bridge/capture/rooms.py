@@ -188,6 +188,13 @@ class Rooms:
             words = {"room": quoted(jid), "within": awaited.patience(stanza)}
             yield cause("unanswered-join", awaited.stanza.place, about=jid, **words)
 
+    def conclusion(self) -> Iterator[Finding]:
+        """Note for which former rooms the client has not asked until the log ends."""
+        for (kind, _, _), awaited in self.waiting.open.items():
+            if kind == "rejoin":
+                words = {"room": quoted(awaited.what)}
+                yield cause("not-yet-rejoined", awaited.stanza.place, about=awaited.what, **words)
+
     def lose(self) -> None:
         """Allow for a hole in the log, which may hide that a room let the client in."""
         self.waiting.open.clear()

@@ -78,7 +78,7 @@ def outline(stanza: Stanza) -> Stanza:
     """Return a stanza with as much of its content as has to be remembered.
 
     The outline has the stanza's tag, its type, its id, the address of the other side, the beginning
-    of a message's body, and the reason for a hole.
+    of a message's body, or that it has a subject alone, and the reason for a hole.
     """
     element = stanza.element
     names = ("type", "id", "to" if stanza.sent else "from")
@@ -86,6 +86,8 @@ def outline(stanza: Stanza) -> Stanza:
     kept = Element(element.tag, attributes)
     if element.tag == "message" and (body := element.findtext("body")):
         SubElement(kept, "body").text = body[:MAX_TEXT]
+    elif element.tag == "message" and element.find("subject") is not None:
+        SubElement(kept, "subject")
     elif element.tag == HOLE:
         kept.text = element.text
         kept.set(AROUND, element.get(AROUND, ""))

@@ -99,10 +99,12 @@ class Stream:
     def conclusion(self) -> Iterator[Finding]:
         """Note at the end of a stream what the log cannot show, although something may be wrong."""
         yield from self.talk.conclusion()
+        yield from self.rooms.conclusion()
         login = self.login
         stops = login.restarting and login.began_tls and not login.authenticated
         if stops and self.ending.last is not None:
-            yield cause("stops-at-tls", self.ending.last.place)
+            name = "failed-at-tls" if self.ending.failed else "stops-at-tls"
+            yield cause(name, self.ending.last.place, failure=self.ending.failed)
         elif login.mechanisms and (last := self.ending.last) and last.element.tag == FEATURES:
             yield cause("stops-at-offer", last.place, offered=quoted(", ".join(login.mechanisms)))
 

@@ -32,7 +32,7 @@ TOLD = frozenset(
             "unheard",
             "one-sided",
         },
-        *{"failed", "renamed"},
+        *{"failed", "renamed", "not-yet-rejoined"},
     }
 )
 """The causes of notes that the verdict adds to "No error was found", so that it hides no error."""

@@ -194,9 +194,9 @@ join: item-not-found; soon
     -> Check {room_setting}; if it is right, let the owner finish its configuration.
 join: not-allowed; later
     {room_service} does not let {account} into the room {room}.
-    -> Either the room does not exist and {account} may not create it: check {room_setting}, or
-    create the room first. Or the service admits no users of other servers, or none without an
-    account: ask its admin.
+    -> Either the room does not exist and {account} may not create it: check {room_setting}, also
+    its domain, or create the room first. Or the service admits no users of other servers, or none
+    without an account: ask its admin.
 join: not-acceptable; later
     The room {room} does not accept the nickname {nickname}.
     -> Set {nickname_setting} to the nickname that is registered for the account, or another.
@@ -232,6 +232,11 @@ whispered: forbidden policy-violation; soon
     The room {room} refused the private message{why}: its own rules say who may send those.
     -> Let an owner of the room allow private messages (muc#roomconfig_allowpm), or say it in
     public.
+retitled: forbidden not-allowed; later
+    The room {room} refused the message{why}: it has a subject and no body, so it would have changed
+    the room's subject, and {account} may not do that.
+    -> Put what people should read into the body. If the subject is meant, let an owner of the room
+    allow that (muc#roomconfig_changesubject).
 mistyped: *; later
     The message to {room} was refused ({condition}){why}.
     -> Check its type and its address.

@@ -105,6 +105,14 @@ REFUSED = {
         [said("Ann", "hi"), says("a", type_="chat"), bounce("jid-malformed")],
         "to the whole room",
     ),
+    "a subject in place of a body": (
+        [*IN, says("a").replace("body>", "subject>"), bounce("forbidden")],
+        "it has a subject and no body",
+    ),
+    "a subject beside a body": (
+        [*IN, says("a").replace("<body", "<subject>a</subject><body"), bounce("forbidden")],
+        "no voice",
+    ),
     "without from": ([*IN, says("a"), NO_FROM], "no voice"),
     "from the client's server": ([*IN, says("a"), bounce("forbidden", "example.org")], "no voice"),
     "from the room's service": (

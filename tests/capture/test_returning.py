@@ -2,8 +2,21 @@
 
 import pytest
 
+from bridge.capture.finding import Severity
 from bridge.capture.verdict import verdict
-from tests.capture.logs import IN, JOIN, LOGIN, ROOM, found, out, said, says, stream_error, timed
+from tests.capture.logs import (
+    IN,
+    JOIN,
+    LOGIN,
+    ROOM,
+    examined,
+    found,
+    out,
+    said,
+    says,
+    stream_error,
+    timed,
+)
 
 PING = "<<< <iq type='get' id='p{}' from='example.org'><ping xmlns='urn:xmpp:ping'/></iq>"
 PONG = ">>> <iq type='result' id='p{}' to='example.org'/>"
@@ -25,7 +38,6 @@ BACK = {
     "it had ended the stream itself": [*IN, *ENDS, *LOGIN, *ALIVE],
     "it is there for another room": [*IN, *LOGIN, *OTHER, *ALIVE],
     "the room speaks to it": [*IN, *LOGIN, said("Ann", "hi"), *ALIVE],
-    "the log ends": [*IN, *LOGIN],
 }
 
 
@@ -43,6 +55,14 @@ def test_a_room_for_which_it_does_not_ask_again_is_the_verdict(case: str, has_ti
 def test_of_a_client_that_comes_back_or_is_done_nothing_of_the_kind_is_said(case: str) -> None:
     findings = found(*timed(*BACK[case]))
     assert "join" not in {each.name for each in findings}
+
+
+def test_where_the_log_ends_too_early_is_only_noted() -> None:
+    findings = [it for each in examined(*timed(*IN, *LOGIN)) for it in each.findings()]
+    (note,) = [each for each in findings if each.name == "join"]
+    assert (note.severity, note.about) == (Severity.NOTE, ROOM)
+    assert verdict(findings).startswith("bot.log:14: The connection broke")
+    assert "and the log ends before it asks to join" in verdict(findings)
 
 
 def test_to_speak_to_the_room_without_asking_is_named_as_such() -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.capture.logs import ASK, JOIN, LOGIN, STANZAS, bounce, refusal, said, says, timed
+from tests.capture.test_failures import PYTHON
 from tests.e2e.bridge_process import COMMAND, run_in
 
 HEALTHY = [*LOGIN, *JOIN]
@@ -84,6 +85,11 @@ def test_a_log_that_stops_while_tls_begins_says_so() -> None:
     tls = "xmlns='urn:ietf:params:xml:ns:xmpp-tls'"
     shown = explain(text=f">>> <starttls {tls}/>\n<<< <proceed {tls}/>").stdout
     assert "No error was found. stdin:2: No stanza came after TLS was begun: " in shown
+    trace = PYTHON.replace("KeyError: 'oslo'", "ssl.SSLCertVerificationError: self-signed")
+    ran = explain(text=f">>> <starttls {tls}/>\n<<< <proceed {tls}/>\n{trace}\n")
+    assert ran.returncode == 1
+    told = 'stdin:2: TLS was begun, and the program failed before another stanza came: "SSLCertVer'
+    assert told in ran.stdout.splitlines()[-1]
 
 
 def test_what_is_no_log_is_said_with_what_was_looked_for(tmp_path: Path) -> None:

@@ -64,6 +64,9 @@ _BROKEN = re.compile(
 )
 """Matches a status text that a server wrote because the connection broke, in whatever words."""
 
+_DID = {events.OccupantJoined: "came", events.OccupantChanged: "changed its presence"}
+"""The words for what an occupant did, other than speaking, after which a program may fail."""
+
 _SUFFIX = re.compile(r"[\W_\d]+|[\W_][0-9a-f]{8,}")
 """Matches what a program adds to a nickname that is taken."""
 
@@ -181,13 +184,12 @@ def stays(evidence: Evidence) -> Finding:
         why.append(words_of(status))
     detail = f"{who} comes and goes: it left and came back {len(left)} times, {every}, at last at "
     detail += f"{iso(left[-1].at)} ({', '.join(why) or 'it went by itself'})"
-    before = [_said_just_before(evidence, move) for move in left]
+    before = [_done_just_before(evidence, move) for move in left]
     ordered = [act for act in before if act and is_command(act.body)]
     if len(ordered) == len(before):
         regular = False  # a command resets the timer of an idle connection
-    if not regular and before[-1] and all(before):
-        detail += f", each time just after a message, at last {words_of(before[-1].body)} of "
-        detail += name_of(before[-1].sender)
+    if not regular and (what := _cause_of_each(before)):
+        detail += f", each time just after {what}"
     detail += f".{MISTAKABLE if evidence.past.mistakable else ''}"
     if not is_lost:
         hint = "It seems to end and to be started again, or to leave the room: see what restarts "
@@ -211,11 +213,26 @@ def is_lost_connection(event: events.Event) -> bool:
     return 333 in codes or (not codes and _BROKEN.search(status) is not None)
 
 
-def _said_just_before(evidence: Evidence, move: Record) -> Record | None:
-    """Return the last message of another before the occupant left, if it left at once."""
-    said = [act for act in evidence.acts if act.number < move.number and is_message(act)][-1:]
-    soon = [act for act in said if move.at - act.at <= ANSWER_SECONDS]
-    return next((act for act in soon if not evidence.is_theirs(act)), None)
+def _done_just_before(evidence: Evidence, move: Record) -> Record | None:
+    """Return what another did last before the occupant left, if the occupant left at once."""
+    done = [act for act in evidence.acts if act.number < move.number]
+    last = [act for act in done if not evidence.is_theirs(act)][-1:]
+    return next((act for act in last if move.at - act.at <= ANSWER_SECONDS), None)
+
+
+def _cause_of_each(before: Sequence[Record | None]) -> str:
+    """Return what was `before` each departure, for a sentence; empty if that is nothing of a kind.
+
+    What is no message counts only if one occupant did it each time: many come and go by chance.
+    """
+    acts = [act for act in before if act is not None]
+    if len(acts) < len(before):
+        return ""
+    last, who = acts[-1], name_of(acts[-1].sender)
+    if all(map(is_message, acts)):
+        return f"a message, at last {words_of(last.body)} of {who}"
+    is_one = len({(act.sender, type(act.event)) for act in acts}) == 1
+    return f"{who} {_DID[type(last.event)]}" if is_one and type(last.event) in _DID else ""
 
 
 def _duration(seconds: float) -> str:

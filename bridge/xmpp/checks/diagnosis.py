@@ -182,7 +182,8 @@ def _ping(evidence: Evidence) -> Finding:
     if evidence.answers:
         return Finding(None, f"{detail}, but it has answered what the bridge said last.")
     if evidence.past.spoken and evidence.now - evidence.past.spoken[0].at <= WATCHED_SECONDS:
-        return Finding(None, f"{detail}, but it has spoken in the last minute.")
+        detail += ", but it has spoken in the last minute."
+        return Finding(None, detail, remark=evidence.is_silent)
     return Finding(False, f"{detail}.", hint)
 
 

@@ -18,7 +18,13 @@ from bridge.xmpp.checks import conduct
 from bridge.xmpp.checks.diagnosis import find
 from bridge.xmpp.checks.evidence import MAX_ACTS, Ping
 from bridge.xmpp.checks.exchanges import ANSWERS, form_of, regulars
-from bridge.xmpp.model.events import Event, MessageReceived, MessageSent, StanzaDamaged
+from bridge.xmpp.model.events import (
+    Event,
+    MessageReceived,
+    MessageSent,
+    OccupantChanged,
+    StanzaDamaged,
+)
 from bridge.xmpp.model.room import Occupant
 from tests.tools.played import ROOM, STATUS
 from tests.xmpp.checks.watching import ALIVE, BOT, DEAD, Act, came, evidence, left, look, said
@@ -584,6 +590,37 @@ def test_what_was_said_each_time_before_its_connection_broke_is_quoted() -> None
     detail = look("stays", evidence(sorted([*acts, *links], key=lambda act: act[0]))).detail
     assert "each time just after a message, at last" in detail
     assert '"https://x/' in detail
+
+
+AVATAR = OccupantChanged(f"{ROOM}/Wilma", "Wilma", "participant", "none")
+
+
+@pytest.mark.parametrize(
+    ("others", "words"),
+    [
+        ([AVATAR] * 3, 'each time just after "Wilma" changed its presence'),
+        ([came("Eve")] * 3, 'each time just after "Eve" came'),
+        ([AVATAR, came("Eve"), AVATAR], ""),
+        ([replace(AVATAR, sender=name) for name in ("Wilma", "Eve", "Fred")], ""),
+        ([left("Eve")] * 3, ""),
+    ],
+)
+def test_what_an_occupant_did_each_time_before_it_left_is_named(
+    others: list[Event], words: str
+) -> None:
+    acts = gone_and_back(60.0, status="socket closed", jitter=40.0)
+    acts += [(at - 0.5, event) for (at, _), event in zip(acts[::2], others, strict=True)]
+    detail = look("stays", evidence(sorted(acts, key=lambda act: act[0]))).detail
+    assert words in detail
+    assert ("each time just after" in detail) is bool(words)
+
+
+def test_its_own_answer_is_not_what_came_before_it_left() -> None:
+    acts = gone_and_back(60.0, status="socket closed", jitter=40.0)
+    for at, _ in acts[::2]:
+        acts += [(at - 0.5, said("Wilma", "!ping")), (at - 0.3, said("Robot", "pong"))]
+    detail = look("stays", evidence(sorted(acts, key=lambda act: act[0]))).detail
+    assert 'each time just after a message, at last "!ping" of "Wilma"' in detail
 
 
 SUN = said("Wilma", "!sun")

@@ -106,6 +106,7 @@ def test_a_ping_without_an_answer_is_a_remark_once_the_bot_has_answered_the_brid
     assert silent.findings["ping"].ok is False
     lately = find(given._replace(answers=[], namesakes={}))
     assert (lately.outcome, lately.findings["ping"].ok) == ("unknown", None)
+    assert lately.findings["ping"].detail in lately.verdict
 
 
 def test_a_room_that_was_destroyed_is_not_made_anew_by_a_check() -> None:
