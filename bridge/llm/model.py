@@ -4,8 +4,10 @@ The bridge asks a client's model with `sampling/createMessage` (MCP, "Sampling")
 endpoint with chat completions, the HTTP API of OpenAI that many services speak.
 """
 
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Callable, Coroutine, Iterator
+from functools import partial
+from itertools import count
+from typing import TypeAlias
 
 from bridge.llm.httpclient import WebService
 from bridge.llm.prompt import ModelPrompt
@@ -28,16 +30,12 @@ MAX_TOKENS = 4_096
 ANSWER_SECONDS = 90.0
 """How long a question to an endpoint may take in all."""
 
+Model: TypeAlias = Callable[[ModelPrompt], Coroutine[object, object, str]]
+"""Answers a prompt with text; raises `ToolError` when there is no answer."""
+
 SECRET_CHARACTERS = 12
 """A key of at least this length is masked in answers. A shorter one, such as `none` for a service
 that ignores the key, may be an ordinary word of an answer."""
-
-
-class Model(Protocol):
-    """A model that answers a prompt with text."""
-
-    async def complete(self, prompt: ModelPrompt) -> str:
-        """Return the model's answer; raises `ToolError` when there is none."""
 
 
 def model_for(configuration: Configuration, context: Context) -> Model:
@@ -46,7 +44,7 @@ def model_for(configuration: Configuration, context: Context) -> Model:
     Raises `ToolError` if there is none, or if the settings of the model are wrong.
     """
     if context.can_ask(METHOD):
-        return Sampling(context)
+        return partial(sampled, context, count(1))
     flaws = [str(flaw) for flaw in configuration.problems if flaw.variable.startswith("LLM_")]
     if flaws:
         raise ToolError(
@@ -65,62 +63,52 @@ def model_for(configuration: Configuration, context: Context) -> Model:
             hint="Set LLM_BASE_URL and LLM_MODEL (and LLM_API_KEY where one is needed), or use a "
             "client with sampling.",
         )
-    return ChatCompletions(base_url, model, configuration.llm_api_key)
+    return partial(completed, base_url, model, configuration.llm_api_key)
 
 
-class Sampling:
-    """The model of the client that made the call."""
+async def sampled(context: Context, numbers: Iterator[int], prompt: ModelPrompt) -> str:
+    """Return the answer of the client's model; raises `ToolError`.
 
-    def __init__(self, context: Context) -> None:
-        self._context = context
-        self._asked = 0
-
-    async def complete(self, prompt: ModelPrompt) -> str:
-        """Return the model's answer; raises `ToolError`."""
-        self._asked += 1
-        name = f"answer-{self._asked}"
-        question = sampling(prompt.message, max_tokens=MAX_TOKENS, instructions=prompt.instructions)
-        answers = await self._context.ask({name: question}, QUESTION_SECONDS)
-        if not (text := read_sampling(answers[name])):
-            raise ToolError(
-                "The client's model answered with no text.",
-                condition="undefined-condition",
-                hint="Call it again; the client's log may say more.",
-                remote=True,
-            )
-        return text
-
-
-@dataclass(frozen=True)
-class ChatCompletions:
-    """A model at an HTTP address that the user set."""
-
-    base_url: str
-    """As in `LLM_BASE_URL`; `/chat/completions` is appended to it."""
-    model: str
-    key: Secret | None = None
-
-    async def complete(self, prompt: ModelPrompt) -> str:
-        """Return the model's answer; raises `ToolError`. Cancelling closes the connection."""
-        service = WebService(
-            "The model's service",
-            self.base_url,
-            "LLM_BASE_URL (usually it ends in /v1), LLM_API_KEY and LLM_MODEL",
-            self.key,
+    `numbers` tell the questions of one call apart.
+    """
+    name = f"answer-{next(numbers)}"
+    question = sampling(prompt.message, max_tokens=MAX_TOKENS, instructions=prompt.instructions)
+    answers = await context.ask({name: question}, QUESTION_SECONDS)
+    if not (text := read_sampling(answers[name])):
+        raise ToolError(
+            "The client's model answered with no text.",
+            condition="undefined-condition",
+            hint="Call it again; the client's log may say more.",
+            remote=True,
         )
-        question = {
-            "model": self.model,
-            "messages": [
-                {"role": "system", "content": prompt.instructions},
-                {"role": "user", "content": prompt.message},
-            ],
-            "stream": False,
-        }
-        answer = await service.ask(
-            "chat/completions", _completion_in, seconds=ANSWER_SECONDS, body=question
-        )
-        key = "" if self.key is None else self.key.reveal()
-        return answer.replace(key, "***") if len(key) >= SECRET_CHARACTERS else answer
+    return text
+
+
+async def completed(base_url: str, model: str, key: Secret | None, prompt: ModelPrompt) -> str:
+    """Return the answer of a model at an HTTP address that the user set; raises `ToolError`.
+
+    `base_url` is as in `LLM_BASE_URL`; `/chat/completions` is appended to it. Cancelling closes the
+    connection.
+    """
+    service = WebService(
+        "The model's service",
+        base_url,
+        "LLM_BASE_URL (usually it ends in /v1), LLM_API_KEY and LLM_MODEL",
+        key,
+    )
+    question = {
+        "model": model,
+        "messages": [
+            {"role": "system", "content": prompt.instructions},
+            {"role": "user", "content": prompt.message},
+        ],
+        "stream": False,
+    }
+    answer = await service.ask(
+        "chat/completions", _completion_in, seconds=ANSWER_SECONDS, body=question
+    )
+    secret = "" if key is None else key.reveal()
+    return answer.replace(secret, "***") if len(secret) >= SECRET_CHARACTERS else answer
 
 
 def _completion_in(reply: Json) -> str:

@@ -65,7 +65,7 @@ class LlmNode(Generic[Input, Output]):
         for _ in range(TRIES):
             code = secrets.token_hex(CODE_BYTES)
             prompt = write_prompt(self.instruction, material, schema, code, misfit)
-            text = await model.complete(prompt)
+            text = await model(prompt)
             try:
                 answer = cast("Output", read_answer(text, read))
                 self.check(given, answer)

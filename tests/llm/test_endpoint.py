@@ -6,10 +6,11 @@ import logging
 import ssl
 import sys
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
-from bridge.llm.model import SECRET_CHARACTERS, ChatCompletions
+from bridge.llm.model import SECRET_CHARACTERS, Model, completed
 from bridge.llm.prompt import ModelPrompt
 from bridge.mcp.errors import ToolError
 from bridge.settings.values import Secret
@@ -33,22 +34,22 @@ PATIENCE = 30.0
 """Seconds after which a test that waits has failed."""
 
 
-def _endpoint(service: ModelService) -> ChatCompletions:
-    return ChatCompletions(service.base_url, "small", Secret(KEY))
+def _endpoint(service: ModelService) -> Model:
+    return partial(completed, service.base_url, "small", Secret(KEY))
 
 
 async def _failure(*turns: Turn) -> tuple[ToolError, ModelService]:
     async with model_service(*turns) as service:
         with pytest.raises(ToolError) as caught:
-            await _endpoint(service).complete(PROMPT)
+            await _endpoint(service)(PROMPT)
     assert_keeps_nothing(caught.value)
     return caught.value, service
 
 
 async def test_a_question_is_one_post_to_the_base_url_with_the_key_if_there_is_one() -> None:
     async with model_service(saying("hello")) as service:
-        assert await _endpoint(service).complete(PROMPT) == "hello"
-        assert await ChatCompletions(service.base_url + "/", "small").complete(PROMPT) == "hello"
+        assert await _endpoint(service)(PROMPT) == "hello"
+        assert await completed(service.base_url + "/", "small", None, PROMPT) == "hello"
     asked, keyless = service.asked
     assert asked.path == keyless.path == "/v1/chat/completions"
     assert "authorization" not in keyless.headers
@@ -63,7 +64,7 @@ async def test_a_proxy_does_not_see_the_key_in_clear(monkeypatch: pytest.MonkeyP
     async with model_service(saying("stolen")) as proxy, model_service(saying("hi")) as service:
         for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
             monkeypatch.setenv(name, proxy.base_url.removesuffix("/v1"))
-        assert await _endpoint(service).complete(PROMPT) == "hi"
+        assert await _endpoint(service)(PROMPT) == "hi"
     assert proxy.asked == []
 
 
@@ -105,7 +106,7 @@ async def test_a_reply_that_is_no_completion_is_told(body: bytes, problem: str) 
 
 async def test_cancelling_closes_the_connection() -> None:
     async with model_service(silent) as service, asyncio.timeout(PATIENCE):
-        asking = asyncio.create_task(_endpoint(service).complete(PROMPT))
+        asking = asyncio.create_task(_endpoint(service)(PROMPT))
         await service.came.wait()
         assert not service.left.is_set()
         asking.cancel()
@@ -118,7 +119,7 @@ async def test_without_the_extra_it_is_named(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setitem(sys.modules, "httpx", None)
     async with model_service(saying("hi")) as service:
         with pytest.raises(ToolError) as caught:
-            await _endpoint(service).complete(PROMPT)
+            await _endpoint(service)(PROMPT)
     assert_keeps_nothing(caught.value)
     assert caught.value.hint == "pip install 'xmpp-debug-bridge[llm]'"
     assert service.asked == []
@@ -129,7 +130,7 @@ async def test_a_proxy_that_cannot_be_used_is_told_without_its_password(
 ) -> None:
     monkeypatch.setenv("HTTPS_PROXY", "gopher://me:hidden-word@127.0.0.1:1")
     with pytest.raises(ToolError) as caught:
-        await ChatCompletions("https://127.0.0.1:1/v1", "small", Secret(KEY)).complete(PROMPT)
+        await completed("https://127.0.0.1:1/v1", "small", Secret(KEY), PROMPT)
     assert "HTTPS_PROXY" in caught.value.hint
     assert "hidden-word" not in caught.value.message + caught.value.hint
 
@@ -159,10 +160,10 @@ async def test_a_certificate_of_a_known_authority_for_the_host_is_trusted(
         monkeypatch.setenv("SSL_CERT_FILE", str(authority.ca_file))
     async with model_service(saying("hi"), secured=_secured(authority, name)) as service:
         if is_trusted:
-            assert await _endpoint(service).complete(PROMPT) == "hi"
+            assert await _endpoint(service)(PROMPT) == "hi"
             return
         with pytest.raises(ToolError) as caught:
-            await _endpoint(service).complete(PROMPT)
+            await _endpoint(service)(PROMPT)
     assert caught.value.condition == "certificate-verify-failed"
     assert service.asked == []
 
@@ -208,5 +209,5 @@ async def test_a_service_that_repeats_the_key_does_not_get_it_shown(
 async def test_a_placeholder_for_a_key_is_left_in_answers_as_the_word_it_is(short: int) -> None:
     key = "o" * (SECRET_CHARACTERS - short)
     async with model_service(saying(f"look: {key}")) as service:
-        found = await ChatCompletions(service.base_url, "small", Secret(key)).complete(PROMPT)
+        found = await completed(service.base_url, "small", Secret(key), PROMPT)
     assert found == (f"look: {key}" if short else "look: ***")

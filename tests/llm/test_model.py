@@ -1,12 +1,13 @@
 """Which model is asked, and what becomes of a client's answer."""
 
 from collections.abc import Mapping
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bridge.llm.model import METHOD, QUESTION_SECONDS, ChatCompletions, Sampling, model_for
+from bridge.llm.model import METHOD, QUESTION_SECONDS, completed, model_for, sampled
 from bridge.llm.prompt import ModelPrompt
 from bridge.mcp.asking import Question
 from bridge.mcp.context import Context
@@ -40,14 +41,17 @@ def context(*answers: Mapping[str, object], asked: list[Any] | None = None) -> C
 
 
 def test_a_clients_own_model_comes_first_and_else_the_endpoint(tmp_path: Path) -> None:
-    assert isinstance(model_for(settings(tmp_path, **ENDPOINT), context({})), Sampling)
-    assert isinstance(model_for(settings(tmp_path), context({})), Sampling)
-    found = model_for(settings(tmp_path, **ENDPOINT), context())
-    assert found == ChatCompletions("http://127.0.0.1:1/v1", "small", Secret(KEY))
+    def chosen(client: Context, **environ: str) -> tuple[object, ...]:
+        model: Any = model_for(settings(tmp_path, **environ), client)
+        return model.func, *model.args
+
+    own = context({})
+    assert chosen(own, **ENDPOINT)[:2] == (sampled, own)
+    assert chosen(own)[:2] == (sampled, own)
+    endpoint = (completed, "http://127.0.0.1:1/v1", "small")
+    assert chosen(context(), **ENDPOINT) == (*endpoint, Secret(KEY))
     keyless = {name: value for name, value in ENDPOINT.items() if name != "LLM_API_KEY"}
-    assert model_for(settings(tmp_path, **keyless), context()) == ChatCompletions(
-        "http://127.0.0.1:1/v1", "small"
-    )
+    assert chosen(context(), **keyless) == (*endpoint, None)
 
 
 @pytest.mark.parametrize(
@@ -88,8 +92,8 @@ TEXT = {"type": "text", "text": "hello"}
 @pytest.mark.parametrize("content", [TEXT, [TEXT], [{"type": "image", "data": "x"}, TEXT]])
 async def test_a_client_is_asked_for_a_message_and_its_text_is_the_answer(content: object) -> None:
     asked: list[Any] = []
-    model = Sampling(context({"role": "assistant", "content": content}, asked=asked))
-    assert await model.complete(PROMPT) == "hello"
+    client = context({"role": "assistant", "content": content}, asked=asked)
+    assert await sampled(client, count(1), PROMPT) == "hello"
     ((method, params, seconds),) = asked
     assert (method, seconds) == (METHOD, QUESTION_SECONDS)
     assert params["systemPrompt"] == "Be brief."
@@ -103,5 +107,5 @@ async def test_a_client_is_asked_for_a_message_and_its_text_is_the_answer(conten
 @pytest.mark.parametrize("content", [None, [], {"type": "image"}, {"type": "text", "text": 7}])
 async def test_an_answer_without_text_is_told(content: object) -> None:
     with pytest.raises(ToolError, match="no text") as caught:
-        await Sampling(context({"content": content})).complete(PROMPT)
+        await sampled(context({"content": content}), count(1), PROMPT)
     assert caught.value.remote

@@ -43,7 +43,7 @@ class Played:
     answers: list[str | Exception]
     prompts: list[ModelPrompt] = field(default_factory=list)
 
-    async def complete(self, prompt: ModelPrompt) -> str:
+    async def __call__(self, prompt: ModelPrompt) -> str:
         self.prompts.append(prompt)
         answer = self.answers[len(self.prompts) - 1]
         if isinstance(answer, Exception):
