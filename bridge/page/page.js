@@ -309,7 +309,7 @@ class Part {
     const changed = former?.to === span.from && former.role !== role ? standing(span) : "";
     const until = next?.from ?? this.whole.to;
     const isBeside = until - to > ROOM * (this.whole.to - this.from);
-    const names = `stay ${role} ${before ? "before" : ""} ${left ? "ended" : ""}`;
+    const names = `stay ${role} ${before ? "before" : ""}`;
     const above = drawn("above", { from: former?.to ?? this.from, to });
     for (const words of [changed, isBeside ? "" : left]) {
       above.append(html("span", { title: words }, words));

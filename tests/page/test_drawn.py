@@ -101,7 +101,7 @@ def test_everybody_in_a_crowd_has_a_lane_and_those_who_spoke_come_first(show: Sh
 def test_roles_reasons_findings_and_gaps_stand_in_the_drawing(show: Show) -> None:
     with show(INCIDENT) as window:
         said = texts(window.page)
-        marks = window.page.locator(".visitor, .gap, .mark.error, .moderator")
+        marks = window.page.locator(".visitor, .gap, .mark.error")
         assert marks.count() >= 5
     for words in (
         "visitor, no voice, member",
