@@ -167,7 +167,8 @@ class Outbox(SqliteDatabase):
                 (*batch.last, *batch.last, store, newest, self.target),
             )
             if batch.damaged:
-                self.lose(batch.damaged, DAMAGED, time.time())
+                now = time.time()
+                self.lose(batch.damaged, DAMAGED, now, now)
             if batch.until == inf:  # else it has tenures only up to the end of the batch
                 self.all(
                     "DELETE FROM tenures WHERE until < ? AND place IN "
@@ -180,14 +181,18 @@ class Outbox(SqliteDatabase):
         self.all("UPDATE file SET id = lower(hex(randomblob(4)))")
         (self.name,) = self.row("SELECT id FROM file")
 
-    def lose(self, count: int, reason: str, at: float) -> None:
-        """Add a gap which says that so many events were lost; inside of a transaction."""
+    def lose(self, count: int, reason: str, first: float, last: float) -> None:
+        """Add a gap which says that so many events were lost; inside of a transaction.
+
+        `first` and `last` are the times of the first and the last, in seconds since the epoch.
+        """
         observers = self.all(
             "SELECT account, nickname, run FROM runs WHERE target = ? ORDER BY id DESC LIMIT 1",
             (self.target,),
         )
         for row in observers:
-            lost = Happened(at, "", gap(at, at, events=count, reason=reason), seen=at)
+            event = gap(first, last, events=count, reason=reason)
+            lost = Happened(last, "", event, seen=time.time())
             self.append(Observer(*row), [lost])
 
     def tidy(self, most: int) -> bool:
@@ -214,16 +219,18 @@ class Outbox(SqliteDatabase):
     def _delete(self, table: str, sent: Sent, where: str, *values: float) -> int:
         """Delete the first rows; events that were not sent are counted in a gap."""
         rows = self.all(
-            f"SELECT id FROM {table} NOT INDEXED WHERE {OF_TARGET[table]} AND {where} "
+            f"SELECT id, at FROM {table} NOT INDEXED WHERE {OF_TARGET[table]} AND {where} "
             "ORDER BY id LIMIT ?",
             (self.target, *values, EXPIRED_AT_ONCE),
         )
-        ids = [id_ for (id_,) in rows]
-        if ids:
-            self.remove(table, ids)
-        if table == "entries" and (lost := sum(id_ > sent.event for id_ in ids)):
-            self.lose(lost, FULL, time.time())
-        return len(ids)
+        if rows:
+            self.remove(table, [id_ for id_, _ in rows])
+        if table == "entries" and (lost := [at for id_, at in rows if id_ > sent.event]):
+            now = time.time()
+            # A time that is damaged, or in the future, counts as now.
+            times = [at / 1000 if type(at) is int and 0 <= at < 1000 * now else now for at in lost]
+            self.lose(len(lost), FULL, min(times), max(times))
+        return len(rows)
 
 
 def _happened(row: Recorded) -> Happened:

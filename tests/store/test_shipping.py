@@ -23,6 +23,7 @@ from bridge.store.recorder import Recorder
 from bridge.store.shipping import Shipper
 from bridge.store.spool import SPOOL
 from bridge.store.tables import APPLICATION_ID
+from bridge.text import iso
 from bridge.xmpp.model.events import MessageReceived, encode
 from bridge.xmpp.model.filter import EventFilter
 from tests.faults.relay import Relay, Treatment, Way
@@ -274,15 +275,16 @@ async def test_a_full_file_loses_the_oldest_and_counts_them(
         member.hears(1)
         await until(lambda: _marks(team) == [1])
         postgresql.kill()
-        long = "long " * 2_000
+        began, long = time.time() - 60, "long " * 2_000
         for number in range(200):
-            member.recorder.add(said(number + 2, long, time.time()))
+            member.recorder.add(said(number + 2, long, began))
             if number % 50 == 49:
                 await member.recorder.flush()
         await until(lambda: outbox.FULL in str(selected(team.file, "SELECT event FROM entries")))
         await asyncio.to_thread(postgresql.start)
         await until(lambda: _dropped(team) + len(_marks(team)) == 201)
         assert _dropped(team) >= 50
+    assert {one["from"] for one in rows(team, "kind = 'gap'")} == {iso(began)}
     assert _marks(team)[-1] == 201
 
 
