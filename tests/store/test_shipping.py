@@ -275,7 +275,7 @@ async def test_a_full_file_loses_the_oldest_and_counts_them(
         member.hears(1)
         await until(lambda: _marks(team) == [1])
         postgresql.kill()
-        began, long = time.time() - 60, "long " * 2_000
+        began, long = float(round(time.time()) - 60), "long " * 2_000
         for number in range(200):
             member.recorder.add(said(number + 2, long, began))
             if number % 50 == 49:
