@@ -44,6 +44,8 @@ class Witness:
         self._show, self._draw, self._clock = show, draw, clock
         self._streams: dict[str, Examined] = {}
         """The streams under way, by the name of their session."""
+        self._going = set[str]()
+        """The sessions that have begun and not ended."""
         self._noted = set[str]()
         """The messages of the notes that were shown."""
         self._numbers = count(1)
@@ -52,10 +54,14 @@ class Witness:
 
     def begin(self) -> str:
         """Return the name of a new session."""
-        return str(next(self._numbers))
+        session = str(next(self._numbers))
+        self._going.add(session)
+        return session
 
     def take(self, session: str, sent: bool, element: Element, raw: bytes = b"") -> None:
-        """Take what a client sent or got."""
+        """Take what a client sent or got; nothing more once either side has gone."""
+        if session not in self._going:
+            return
         if element.tag == HEADER and COMPONENT.encode() in raw:
             element.set("xmlns", COMPONENT)
         if sent:
@@ -107,6 +113,7 @@ class Witness:
     def end(self, session: str, sent: bool | None) -> None:
         """Note that one side has ended its connection: the client, if it `sent`; None for tap."""
         if session not in self._streams:
+            self._going.discard(session)
             return
         stream = self._streams[session].stream
         is_over = stream.client.ended or stream.first is None
@@ -116,6 +123,7 @@ class Witness:
             self.pause()
             self._file.add(iso(self._clock()), False, session, written(Element(PAUSE)))
         del self._streams[session]
+        self._going.discard(session)
         self._unfinished.pop(session, None)
         self.flush()
 

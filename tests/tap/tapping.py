@@ -5,7 +5,7 @@ import ssl
 import time
 from base64 import b64encode
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -26,6 +26,8 @@ from tests.xmpp.probing import settings as settings_of
 
 SECONDS = 60.0
 """How long anything may take."""
+LEAVING_SECONDS = 5.0
+"""How long the end of a connection may take to come."""
 STREAM = "<stream:stream to='localhost' version='1.0' xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams'>"
 STARTTLS = "<starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>"
 
@@ -46,6 +48,16 @@ class Tap:
     def links(self) -> int:
         """How many clients are connected."""
         return sum("Link.serve" in repr(task.get_coro()) for task in asyncio.all_tasks())
+
+    async def is_left(self) -> None:
+        """Wait until it knows that the client has gone: that says so before its last bytes come.
+
+        A client that connects anew by itself is waited for in vain.
+        """
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LEAVING_SECONDS):
+                while self.links():  # noqa: ASYNC110 - tasks tell nobody that they end
+                    await asyncio.sleep(0.01)
 
     async def shows(self, name: str) -> Finding:
         """Wait for a finding of this rule."""

@@ -43,6 +43,7 @@ async def unnamed(stage: Stage, taps: list[Tap], deeds: Mapping[str, Deed]) -> s
             except TimeoutError as error:
                 told = [str(error)]
                 continue
+            await tap.is_left()
             tap.witness.pause()
             tap.witness.capture.finish()
             told = [f"{each.name}: {each.message} {each.hint}" for each in tap.shown[before:]]

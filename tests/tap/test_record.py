@@ -21,6 +21,7 @@ from bridge.tap.record import CaptureFile, recorded
 from bridge.tap.witness import Witness
 from bridge.text import iso
 from bridge.tools.botlog import tapped
+from bridge.xmpp.link.stream import STREAM_FOOTER
 from tests.tap.tapping import STREAM
 from tests.xmpp.checks.watching import evidence
 
@@ -67,6 +68,20 @@ def test_the_file_is_for_its_owner_alone_and_has_the_accounts_name(tmp_path: Pat
         "xml": f"<message from='{ROOM}/Ann'><body>hi</body></message>",
     }
     assert (last["at"], last["connection"]) == (iso(NOW), "1")
+
+
+@pytest.mark.parametrize("sent", [True, False])
+def test_what_comes_once_a_side_has_gone_begins_no_stream(sent: bool, tmp_path: Path) -> None:
+    record = CaptureFile(tmp_path / "tap", "bot@localhost")
+    witness = witness_of(record, ROOM)
+    session = witness.begin()
+    witness.take(session, True, element("<presence/>"), b"<presence/>")
+    witness.end(session, sent)
+    witness.take(session, not sent, element("<presence/>"), b"<presence/>")
+    witness.end(session, not sent)
+    witness.close("localhost")
+    assert len(witness.capture.streams) == 1
+    assert [entry["xml"] for entry in entries(record)] == ["<presence/>", STREAM_FOOTER]
 
 
 @pytest.mark.parametrize(
