@@ -109,17 +109,16 @@ class Rooms:
         self.by_jid = Newest[str, Room](MAX_ROOMS)
         """Each room that the client asked to be let into, by its bare JID in lower case; for a
         component, with the address that asked."""
-        self.former = frozenset[str]()
-        """The keys of the rooms in which the client was when its former stream broke."""
+        self.former = dict[str, Room]()
+        """The rooms in which the client was when its former stream broke, by the same keys."""
         self.waiting = AwaitedStanzas()
         """The requests to be let in that the room has not begun to answer, and the former rooms
         for which the client has not asked yet."""
 
     def expect(self, former: "Rooms", stanza: Stanza, count: int) -> None:
         """Expect the client to ask for the rooms in which it was when its former stream broke."""
-        inside = {key: room for key, room in former.by_jid.items() if room.is_inside}
-        self.former = frozenset(inside)
-        for key, room in inside.items():
+        self.former = {key: room for key, room in former.by_jid.items() if room.is_inside}
+        for key, room in self.former.items():
             self.waiting.add(("rejoin", "", key), stanza, count, room.jid)
 
     def at(self, jid: str) -> Room | None:
@@ -177,7 +176,7 @@ class Rooms:
         del client
         if stanza.sent or stanza.element.tag in {"presence", HOLE}:
             return
-        is_elsewhere = bool(self.by_jid) and self.former.isdisjoint(self.by_jid)
+        is_elsewhere = bool(self.by_jid) and self.former.keys().isdisjoint(self.by_jid)
         for kind, awaited in self.waiting.expired(stanza, count):
             if kind == "rejoin":
                 words = {"room": quoted(awaited.what), "within": awaited.patience(stanza)}

@@ -14,7 +14,7 @@ from bridge.capture.times import time_in
 from bridge.capture.verdict import NO_ERROR, explanation, verdict
 from bridge.recording.tapped import files_about, files_for, is_written
 from bridge.text import iso, name_of, quoted
-from bridge.tools.delivery import Delivery, has_seat, is_outside
+from bridge.tools.delivery import Delivery, had_seat, is_outside
 from bridge.xmpp.checks.evidence import Evidence, Finding
 from bridge.xmpp.checks.questions import asks_of, left_out
 
@@ -26,6 +26,9 @@ OLD_SECONDS = 3_600.0
 
 _DATED = 366 * 86_400
 """An earlier time has no date: `time_in` puts it at the beginning of 1970."""
+
+UNSEEN = "not-yet-rejoined"
+"""The cause of the note that the log ends before a client that came back asks for its rooms."""
 
 MAX_SEATS = 3
 """Most occupants of other rooms that a finding names."""
@@ -114,6 +117,8 @@ class _BotLog:
         line = f"line {cause.place.line} of " if cause.place.line else ""
         detail = f"n the stream of {evidence.who}{at} ({line}{where}), {cause.name}: "
         detail += cause.message
+        if cause.name == "ended" and (later := [it for it in findings if it.cause == UNSEEN]):
+            detail += f" {later[-1].message}"
         if did and not (cause.cause == "silent" and self.delivery.is_ignored):
             detail += f" {did}"
         if seconds is not None and _is_over(seconds, evidence):
@@ -134,7 +139,7 @@ def stream(path: Path, evidence: Evidence) -> Finding:
     except OSError as error:
         hint = "BRIDGE_BOT_LOGS, or --log, names the file."
         return Finding(None, f"The log {where} cannot be read: {error.strerror}.", hint)
-    ours = [each for each in streams if has_seat(each, evidence)]
+    ours = [each for each in streams if had_seat(each, evidence)]
     # A bot that failed before it joined named no room, or no nickname in it.
     ours = ours or [each for each in streams if not any(it.nickname for it in _seats([each]))]
     if ours:
@@ -162,7 +167,7 @@ def tapped(folder: Path, evidence: Evidence) -> tuple[Path, Finding] | None:
         with suppress(OSError):  # it was replaced just now
             until = evidence.now if is_written(path) else None
             streams = reading.streams_of(path, until)
-            if ours := [each for each in streams if has_seat(each, evidence)]:
+            if ours := [each for each in streams if had_seat(each, evidence)]:
                 # An occupant who is there may have come in past a tap that has ended.
                 known = streams if until is not None or is_absent else ()
                 return path, reading.finding(path, ours, reading.delivery.sentence(known))

@@ -27,6 +27,14 @@ def has_seat(examined: Examined, evidence: Evidence) -> bool:
     return any(_is_seat(each, evidence) for each in examined.stream.rooms.by_jid.values())
 
 
+def had_seat(examined: Examined, evidence: Evidence) -> bool:
+    """Whether the occupant was in the room on this stream, or on the stream before it."""
+    rooms = examined.stream.rooms
+    return any(
+        _is_seat(each, evidence) for each in [*rooms.by_jid.values(), *rooms.former.values()]
+    )
+
+
 def _is_seat(room: Room, evidence: Evidence) -> bool:
     is_there = lower_bare(room.jid) == lower_bare(evidence.room)
     return is_there and room.is_under(evidence.nickname)

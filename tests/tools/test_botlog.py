@@ -87,6 +87,24 @@ def test_what_a_log_says_of_who_is_missed_is_in_the_verdict(
     assert words in found.detail
 
 
+PINGS = [f"<<< <iq type='get' id='p{n}' from='example.org'><ping/></iq>" for n in range(9)]
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        ([*IN, *logs.LOGIN], "and the log ends before it asks to join the room"),
+        ([*IN, *logs.LOGIN, "pause 12", *PINGS], "and did not ask to join it again within 10 s"),
+    ],
+)
+def test_a_bot_that_came_back_and_not_into_its_room_is_told(
+    lines: list[str], words: str, tmp_path: Path
+) -> None:
+    found = botlog.stream(_log(tmp_path, *lines), known()._replace(occupant=None))
+    assert found.ok is False
+    assert words in found.detail
+
+
 def test_a_log_that_cannot_be_read_is_unknown(tmp_path: Path) -> None:
     found = botlog.stream(tmp_path / "none.log", known())
     assert (found.ok, "No such file" in found.detail) == (None, True)
@@ -108,6 +126,23 @@ def _captured(folder: Path, *lines: str, at: float = 1_000_000.0) -> Path:
             entry = {"at": iso(at + number / 10), "direction": direction, "connection": "1"}
             file.write(json.dumps(entry | {"xml": line[4:]}) + "\n")
     return capture
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"),
+    [(9.0, "the log ends before it asks to join"), (12.0, "did not ask to join it again")],
+)
+def test_while_tap_runs_the_time_shows_that_a_bot_stays_out_of_its_room(
+    seconds: float, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(botlog, "is_written", lambda path: True)
+    lines = [*IN, "<<< </stream:stream>", *logs.LOGIN]
+    _captured(tmp_path, *lines)
+    last = 1_000_000.0 + (len(lines) - 1) / 10
+    kept = botlog.tapped(tmp_path, known()._replace(occupant=None, now=last + seconds))
+    assert kept is not None
+    assert kept[1].ok is False
+    assert told in kept[1].detail
 
 
 @pytest.mark.parametrize("nickname", ["bot", "Robot"])

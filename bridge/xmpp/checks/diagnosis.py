@@ -23,7 +23,7 @@ from bridge.xmpp.checks.evidence import (
     words_of,
 )
 from bridge.xmpp.model.events import SendFailed
-from bridge.xmpp.model.faults import of_bounce
+from bridge.xmpp.model.faults import Retry, of_bounce
 from bridge.xmpp.model.journal import Record
 
 PING_SECONDS = 5.0
@@ -120,9 +120,11 @@ def _ground(evidence: Evidence, findings: dict[str, Finding]) -> str:
 def _step(evidence: Evidence, findings: dict[str, Finding], decides: str) -> Step | None:
     """Return the call that leads on from what decides; None if there is none."""
     nickname, sent = evidence.nickname, evidence.past.sent
-    if decides == "bridge":  # a check would make a room anew that was destroyed
+    if decides == "bridge":
+        # A check would make a room anew that was destroyed, or enter where a moderator put us out.
         error = evidence.status.last_error
-        return None if error and error.fault.condition == "gone" else Step("xmppCheck", {})
+        is_out = error and (error.fault.condition == "gone" or error.fault.retry is Retry.MINUTE)
+        return None if is_out else Step("xmppCheck", {})
     if decides and (other := findings[decides].leads_to):
         return Step("xmppDiagnose", {"nickname": other})
     if decides == "answer" and sent is not None and not findings["answer"].symptom:

@@ -30,7 +30,7 @@ from bridge.xmpp.model.events import (
     StanzaDamaged,
     SubjectChanged,
 )
-from bridge.xmpp.model.faults import Fault
+from bridge.xmpp.model.faults import Fault, Retry
 from bridge.xmpp.model.journal import Journal
 from bridge.xmpp.model.room import LastError, Occupant
 from bridge.xmpp.queries.iq_errors import DecodedError
@@ -109,11 +109,20 @@ def test_a_ping_without_an_answer_is_a_remark_once_the_bot_has_answered_the_brid
     assert lately.findings["ping"].detail in lately.verdict
 
 
-def test_a_room_that_was_destroyed_is_not_made_anew_by_a_check() -> None:
-    for condition, step in (("gone", None), ("conflict", Step("xmppCheck", {}))):
-        error = LastError(Fault(condition, "Out.", "Look."), 0.0)
-        out = replace(STATUS, phase=Phase.FAILED, occupants=(), last_error=error)
-        assert find(evidence(status=out, occupant=None, ping=None)).step == step
+@pytest.mark.parametrize(
+    ("condition", "retry", "step"),
+    [
+        ("gone", Retry.LATER, None),
+        ("not-allowed", Retry.MINUTE, None),
+        ("not-allowed", Retry.LATER, Step("xmppCheck", {})),
+    ],
+)
+def test_a_room_that_was_destroyed_or_put_the_bridge_out_is_not_entered_by_a_check(
+    condition: str, retry: Retry, step: Step | None
+) -> None:
+    error = LastError(Fault(condition, "Out.", "Look.", retry), 0.0)
+    out = replace(STATUS, phase=Phase.FAILED, occupants=(), last_error=error)
+    assert find(evidence(status=out, occupant=None, ping=None)).step == step
 
 
 def test_the_message_that_the_room_refused_is_not_to_be_said_again() -> None:
