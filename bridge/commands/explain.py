@@ -55,7 +55,7 @@ def run(parsed: argparse.Namespace) -> int:
         complain(f"xmpp-bridge: {how_to(begin)}\n{one_line(nothing)}")
         return USAGE
     capture.finish()
-    streams = _picked(capture.streams, parsed.account, parsed.nickname)
+    streams = [it for it in capture.streams if _fits(it, parsed.account, parsed.nickname)]
     if not streams:
         named = _names(capture.streams, parsed.account)
         raise UsageError(
@@ -126,26 +126,18 @@ def _lines(file: BufferedReader) -> Iterator[bytes]:
             line = file.readline(MAX_LINE_BYTES)
 
 
-def _picked(streams: list[Examined], account: str | None, nickname: str | None) -> list[Examined]:
-    if account:
-        streams = [
-            each
-            for each in streams
-            if lower_bare(each.stream.client.account) == lower_bare(account)
-        ]
-    if nickname:
-        streams = [
-            each
-            for each in streams
-            if any(room.is_under(nickname) for room in each.stream.rooms.by_jid.values())
-        ]
-    return streams
+def _fits(examined: Examined, account: str | None, nickname: str | None) -> bool:
+    """Whether a stream is of this account, and of an occupant with this nickname."""
+    stream = examined.stream
+    is_theirs = not account or lower_bare(stream.client.account) == lower_bare(account)
+    rooms = stream.rooms.by_jid.values()
+    return is_theirs and (not nickname or any(room.is_under(nickname) for room in rooms))
 
 
 def _names(streams: list[Examined], account: str | None) -> list[str]:
     """Return the names that the log has: nicknames of the account's streams, or accounts."""
     names = {lower_bare(each.stream.client.account) for each in streams}
-    if of_account := _picked(streams, account, None):
+    if of_account := [each for each in streams if _fits(each, account, None)]:
         names = {room.nickname for each in of_account for room in each.stream.rooms.by_jid.values()}
     return sorted(names - {""})
 
