@@ -152,6 +152,8 @@ class Capture:
             going = [each for each in every if each.cut is None]
             if len(going) == 1:  # with several, it is not known whose program failed
                 going[0].add(going[0].stream.fail(stanza))
+            for error in () if every else stanza.element:  # of a stream that the log does not have
+                self.take(stanza._replace(element=error))
             return True
         if stanza.element.tag == PAUSE:
             for examined in self._open.get(session, ()):

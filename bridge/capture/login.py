@@ -39,6 +39,8 @@ class LoginState:
     offers_tls: bool = False
     requires_tls: bool = False
     began_tls: bool = False
+    lacks_tls: bool = False
+    """Whether we found that the client did not begin it."""
     offer: str = ""
     """The words for the place of the server's latest offer; empty if the log has none."""
     mechanisms: tuple[str, ...] = ()
@@ -218,7 +220,8 @@ def tls(login: LoginState, client: Entity, stanza: Stanza) -> Iterator[Finding]:
         is_refused = is_refused or is_violation
     elif element.tag != FOOTER:
         is_refused = is_refused and stanza.sent
-    if is_refused:
+    if is_refused and not login.lacks_tls:
+        login.lacks_tls = True
         yield cause("no-tls", stanza.place, offer=login.offer)
 
 

@@ -120,7 +120,8 @@ class Requests:
 
     def _take_iq(self, client: Entity, stanza: Stanza) -> Iterator[Outcome]:
         element, id_ = stanza.element, stanza.element.get("id", "")[:MAX_TEXT]
-        other = client.other_side(element.get("to" if stanza.sent else "from"))[:MAX_TEXT]
+        address = element.get("to" if stanza.sent else "from", "").lower()[:MAX_TEXT]
+        other = client.other_side(address)
         payloads = [child.tag for child in element]
         if element.get("type") in {"get", "set"}:
             if len(payloads) == 1 and "}" in payloads[0]:
@@ -129,6 +130,8 @@ class Requests:
             return
         key = "asks" if stanza.sent else "asked", id_, other
         awaited, late = self.waiting.answer(key)
+        if not (awaited or late or other):  # the client was not known yet when it was asked
+            awaited, late = self.waiting.answer((*key[:2], address))
         if late:
             if id_:
                 yield Disproof(key_of_finding(key[0], late.what, ""))

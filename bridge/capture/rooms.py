@@ -448,7 +448,7 @@ def removed(room: Room, client: Entity, stanza: Stanza, codes: frozenset[int]) -
         user = f"{{{names.MUC_USER}}}"
         reason = source.findtext(f"{user}reason") if source is not None else ""
         venue = source.get("jid") if situation == "destroyed" and source is not None else ""
-        reason = ": ".join(filter(None, (reason, venue)))
+        reason = ": ".join(filter(None, (reason or element.findtext("status"), venue)))
         actor = source.find(f"{user}actor") if source is not None else None
         by = "" if actor is None else actor.get("nick") or actor.get("jid") or ""
         where = {"room": room.jid, "nickname": room.nickname, "by": by}

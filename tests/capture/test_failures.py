@@ -197,6 +197,11 @@ def test_an_error_that_the_log_has_counts_once_though_an_exception_names_it_too(
     assert "2 times" not in refused.message
 
 
+def test_an_error_of_a_stream_that_the_log_does_not_have_is_known_from_an_exception() -> None:
+    (ended, *others) = found(*[each.format("system-shutdown") for each in THROWN])
+    assert (ended.name, others) == ("ended", [])
+
+
 FORGED = "\n".join(["!weather", *(line for line in PYTHON.split("\n"))]).replace("<", "&lt;")
 
 

@@ -137,9 +137,13 @@ def test_nothing_in_common_cites_the_line_of_the_offer() -> None:
 def test_tls_that_was_not_begun_cites_the_line_of_the_offer() -> None:
     required = "<starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'><required/></starttls>"
     (finding,) = found(
-        *OPEN, f"<<< <stream:features>{required}</stream:features>", auth("PLAIN", "AAAA")
+        *OPEN,
+        f"<<< <stream:features>{required}</stream:features>",
+        auth("PLAIN", "AAAA"),
+        stream_error("policy-violation"),
     )
-    assert (finding.name, "(in line 3)" in finding.message) == ("tls", True)
+    assert finding.name == "tls"
+    assert finding.message.endswith("TLS (in line 3), and the client did not begin it.")
 
 
 ASK = LOGIN[10]

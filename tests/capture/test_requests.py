@@ -59,6 +59,12 @@ ANSWERED = {
     "a before its r": [*IN, *[GOT, ASKS, *TALK] * 3],
     "its a before the r of the server": [*IN, *[GIVEN, ASKED, *TALK] * 3],
     "only what was received": timed(PINGS[0], ASKED, "pause 11", *TALK, said("Ann", "bot: hi")),
+    "of its server, before the log names the client": timed(
+        ">>> <iq type='get' id='1' to='x.org'><ping xmlns='urn:xmpp:ping'/></iq>",
+        "<<< <iq type='result' id='1' to='a@x.org/r' from='x.org'/>",
+        "pause 11",
+        *TALK,
+    ),
     "only what was sent": [
         ">>> <iq type='get' id='1' to='a@b'><ping xmlns='urn:xmpp:ping'/></iq>",
         *[says(str(number)) for number in range(8)],

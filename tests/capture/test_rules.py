@@ -198,6 +198,10 @@ CASES = {
         ("removed", "warning", 15, "destroyed"),
     ),
     "shut down": ([*IN, out(307, 332)], ("removed", "warning", 15, "dropped")),
+    "dropped with a reason in the status": (
+        [*IN, out(333).replace("<x ", "<status>no DNS</status><x ")],
+        ("removed", "warning", 15, 'dropped the client ("no DNS")'),
+    ),
     "no voice": ([*IN, says("hi"), bounce("forbidden")], ("refused", "error", 16, "voice")),
     "not in the room": (
         [*IN, says("hi"), bounce("not-acceptable")],
