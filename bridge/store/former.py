@@ -6,30 +6,24 @@ from bridge.store.tables import TABLES, VERSION
 
 _COLUMNS = ", ".join(COLUMNS["entries"])
 
-_TENURES = """
-SELECT id, 'former', 0.0, seen_until / 1e3, 0.0, seen_until / 1e3, 1 FROM rooms
-WHERE typeof(seen_until) = 'integer' AND seen_until BETWEEN 0 AND 253402300799999
-"""
+_KNOWN = {
+    "runs (id, account, nickname, run, target)": "SELECT *, '' FROM main.observers",
+    "places (id, jid, domain, target, bytes, evicted)": "SELECT id, jid, domain, '', 0, evicted "
+    "FROM main.rooms",
+    "tenures (id, place, run, since, until, since_at, until_at, ended)": "SELECT id, id, 'former', "
+    "0.0, seen_until / 1e3, 0.0, seen_until / 1e3, 1 FROM main.rooms "
+    "WHERE typeof(seen_until) = 'integer' AND seen_until BETWEEN 0 AND 253402300799999",
+}
+"""The former tables that are copied at once, as the new ones. The bytes of a room are counted as
+its events are moved."""
 
-_BEGIN = (
-    (
-        "UPDATE file SET (id, put_off, day_left, stanza_bytes, former_end) = "
-        "(SELECT id, put_off, day_left, 0, "
-        "(SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'events') FROM store), "
-        "former = 1"
-    ),
-    "INSERT OR IGNORE INTO runs SELECT id, account, nickname, run, '' FROM observers",
-    (
-        "INSERT OR IGNORE INTO places (id, jid, domain, target, evicted) "
-        "SELECT id, jid, domain, '', evicted FROM rooms"
-    ),
-    f"INSERT INTO tenures (place, run, since, until, since_at, until_at, ended) {_TENURES}",
-    (
-        "INSERT INTO sqlite_sequence SELECT column1, coalesce((SELECT max(seq) "
-        "FROM sqlite_sequence WHERE name = column2), 0) "
-        "FROM (VALUES ('entries', 'events'), ('traffic', 'stanzas'))"
-    ),
-)
+_BEGIN = """
+UPDATE file SET (id, put_off, day_left, stanza_bytes, former_end) = (SELECT id, put_off, day_left,
+  0, (SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'events') FROM store),
+  former = 1;
+INSERT INTO sqlite_sequence SELECT column1, coalesce((SELECT max(seq) FROM sqlite_sequence
+  WHERE name = column2), 0) FROM (VALUES ('entries', 'events'), ('traffic', 'stanzas'));
+"""
 
 _EVENTS = (
     "id, room, observer, at, at, shared, kind, plain, NULL, NULL, "
@@ -40,11 +34,7 @@ _STANZAS = "id, at, observer, direction, connection, xml FROM main.stanzas"
 UNMOVED = {
     "file (id, boot, ahead, stanza_bytes, put_off, day_left, former, former_end)": "SELECT "
     "id, '', 0.0, stanza_bytes, put_off, day_left, 1, NULL FROM main.store",
-    "runs (id, account, nickname, run, target)": "SELECT *, '' FROM main.observers",
-    "places (id, jid, domain, target, bytes, evicted)": "SELECT id, jid, domain, '', "
-    "bytes, evicted FROM main.rooms",
-    "tenures (place, run, since, until, since_at, until_at, ended, id)": f"SELECT *, 0 FROM "
-    f"({_TENURES})",
+    **_KNOWN,
     f"entries ({_COLUMNS})": f"SELECT {_EVENTS}",
     "traffic (id, at, observer, direction, connection, xml)": f"SELECT {_STANZAS}",
 }
@@ -66,8 +56,10 @@ def begin(file: SqlDatabase, *, writable: bool) -> None:
     with file.transaction():
         if file.row("PRAGMA user_version") == (VERSION,):
             return  # another bridge was faster
-        for statement in (*TABLES.split(";\n"), *_BEGIN):
+        for statement in (TABLES + _BEGIN).split(";\n"):
             file.all(statement)
+        for name, select in _KNOWN.items():
+            file.all(f"INSERT OR IGNORE INTO {name} {select}")
 
 
 def look(file: SqlDatabase, *, shows: bool = False) -> bool:
