@@ -104,7 +104,7 @@ class Reader:
             stanzas=stanzas,
         )
         cursor = () if since is None else _match(since).groups()
-        span, extent = await self.ask(lambda reading: reading.begin(query, *cursor))
+        span, extent = await self.ask(lambda reading: reading.begin(query, cursor))
         place = self._place if isinstance(self._place, Path) else self._place.file
         aside = await asyncio.to_thread(lying_aside, place)
         aside_at = aside[0] if aside else -inf

@@ -59,23 +59,17 @@ class Reading:
         self._source: SqlDatabase = source
         self.patience = source.patience
 
-    def begin(
-        self,
-        query: Query,
-        store: str = "",
-        id_: str = "0",
-        file: str | None = None,
-        row: str | None = None,
-    ) -> tuple[Span, Extent]:
+    def begin(self, query: Query, cursor: Sequence[str | None] = ()) -> tuple[Span, Extent]:
         """Return the range of ids, and the extent for the pages.
 
-        A cursor gives all arguments but `query`: the reader was shown the database `store` up to
-        `id_`, and this machine's `file` up to `row`.
+        A cursor says what the reader was shown: the name of the database, and up to which id; the
+        name of this machine's file, and up to which row.
         """
+        store, id_, file, row = cursor or ("", "0", None, None)
         if self._file is not None and not self._file.target:  # there is no database
             return self._file.span(query), Extent(0, 0, 0, (0, 0), "", away=True)
         marks, name = self._marks(query.stanzas), "" if self._file is None else self._file.name
-        before = int(id_), int(row or 0) if file == name else 0
+        before = int(id_ or 0), int(row or 0) if file == name else 0
         if self._database is None:
             assert self._file is not None
             known, base = self._file.reached()

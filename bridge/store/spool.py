@@ -20,7 +20,8 @@ SPOOL = "spool.db"
 
 KEPT = "SELECT 1 FROM batches WHERE run = ? AND number >= ?"
 KEEP = """
-INSERT INTO batches VALUES (?, ?) ON CONFLICT (run) DO UPDATE SET number = excluded.number
+INSERT INTO batches VALUES (?, ?)
+  ON CONFLICT (run) DO UPDATE SET number = greatest(batches.number, excluded.number)
 """
 """The database keeps the number of the last batch that it has of each run."""
 
@@ -49,14 +50,10 @@ def follow(
             while rows := spool.execute(f"{first} ORDER BY id LIMIT 1", (target,)).fetchall():
                 id_, run, number, text, count = rows[0]
                 with database.transaction():
-                    if not database.all(KEPT, (run, number)):
-                        if not _ship(text, database, ship):
-                            log.warning(
-                                "a batch in %s is damaged: %d events and stanzas are lost",
-                                path,
-                                count,
-                            )
-                        database.all(KEEP, (run, number))
+                    if not (database.all(KEPT, (run, number)) or _ship(text, database, ship)):
+                        lost = f"{count} events and stanzas are lost"
+                        log.warning("a batch in %s is damaged: %s", path, lost)
+                    database.all(KEEP, (run, number))
                 spool.execute("DELETE FROM batches WHERE id = ?", (id_,))
     except sqlite3.OperationalError as error:
         raise BusyStoreError(f"{str(path)!r}: {error}") from error
@@ -66,23 +63,18 @@ def follow(
 
 def _ship(text: Any, database: PostgresqlDatabase, ship: Callable[[list[Happened]], None]) -> bool:
     """Ship the parts of a batch; return False if it is damaged."""
+    events, stanzas = list[Happened](), list[tuple[Observer, list[TracedXml]]]()
     try:
-        parts = [
-            (
-                Observer(*observer),
-                [Happened(*event) for event in happened],
-                [TracedXml(*stanza) for stanza in stanzas],
-            )
-            for observer, happened, stanzas in json.loads(text)
-        ]
-        events = [
-            each._replace(key=key_of(each.event), seen=each.at, observer=observer)
-            for observer, happened, _ in parts
-            for each in happened
-        ]
+        for by, happened, traced in json.loads(text):
+            observer = Observer(*by)
+            for event in happened:
+                each = Happened(*event)
+                each = each._replace(seen=each.at, key=key_of(each.event), observer=observer)
+                events.append(each)
+            stanzas.append((observer, [TracedXml(*stanza) for stanza in traced]))
     except (ValueError, TypeError, AttributeError):
         return False
     ship(events)
-    for observer, _, stanzas in parts:
-        database.append_stanzas(observer, stanzas)
+    for observer, some in stanzas:
+        database.append_stanzas(observer, some)
     return True

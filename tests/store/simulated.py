@@ -408,7 +408,7 @@ class World:
         else:
             away = base.away
             reading = Reading(None if away else cast("Any", base), cast("Any", file), None)
-            span, extent = reading.begin(QUERY, *person.cursor)
+            span, extent = reading.begin(QUERY, person.cursor)
             reading = Reading(None if away else cast("Any", base), cast("Any", file), extent)
             first = int(person.cursor[1]) if person.cursor else span.first
             shown = []
