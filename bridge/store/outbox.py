@@ -99,11 +99,7 @@ class Outbox(SqliteDatabase):
             rows = self._rows("entries", sent.event, BATCH)
             stanzas = self._rows("traffic", sent.stanza, BATCH if self._stanzas else 0)
             rooms = self.all("SELECT jid, domain FROM places WHERE target = ?", (self.target,))
-            tenures = [
-                (room, domain, tenure)
-                for room, domain in rooms
-                for tenure in self.tenures(room, domain)
-            ]
+            stays = [(*place, it) for place in rooms for it in self.tenures(*place)]
         events = self.readable(rows, stanzas=False)
         return Shipment(
             sent,
@@ -114,7 +110,7 @@ class Outbox(SqliteDatabase):
             len(rows) - len(events),
             inf if len(rows) < BATCH else max((event.seen for event in events), default=0.0),
             max(len(rows), len(stanzas)) < BATCH,
-            tenures,
+            stays,
         )
 
     def _rows(self, table: str, last: int, limit: int) -> list[tuple[Any, ...]]:

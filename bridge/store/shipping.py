@@ -93,16 +93,10 @@ def _until(
 ) -> tuple[str, str, Tenure]:
     """Return a tenure up to the time `end`, by the clock of the database."""
     over = max(0.0, min(tenure.until - tenure.since, tenure.until - end))
-    return (
-        room,
-        domain,
-        tenure._replace(
-            since=tenure.since + ahead,
-            until=tenure.until - over + ahead,
-            until_at=tenure.until_at - over,
-            ended=bool(tenure.ended) and not over,
-        ),
-    )
+    ended = bool(tenure.ended) and not over
+    tenure = tenure._replace(until_at=tenure.until_at - over, ended=ended)
+    begun, until = tenure.since + ahead, tenure.until - over + ahead
+    return room, domain, tenure._replace(since=begun, until=until)
 
 
 def known_to(
@@ -115,9 +109,7 @@ def known_to(
     for place in {_place(each) for each in rows}:
         here = [each for each in rows if _place(each) == place]
         stays = [tenure for *where, tenure in batch.tenures if (*where,) == place]
-        wanted = [
-            _wanted(each, stays)._replace(by=database.observer(each.observer)) for each in here
-        ]
+        wanted = [_wanted(each, stays, database.observer(each.observer)) for each in here]
         looked = database.alike(*place, wanted, outbox.name, MAX_ID)
         # Of what is not shared, only a copy of the file has the same row.
         theirs = [
@@ -133,12 +125,13 @@ def _place(happened: Happened) -> tuple[str, str]:
     return happened.room, happened.observer.domain
 
 
-def _wanted(happened: Happened, stays: Sequence[Tenure]) -> Wanted:
+def _wanted(happened: Happened, stays: Sequence[Tenure], by: int) -> Wanted:
     since, seen = -inf, happened.at if happened.seen is None else happened.seen
     if "delayedFrom" not in happened.event:  # others saw live what a room repeats as history
         ours = (it.since for it in stays if it.run == happened.observer.run)
         since = max((it for it in ours if it <= seen + SKEW_SECONDS), default=-inf) - SKEW_SECONDS
-    return Wanted(happened.key or key_of(happened.event), seen, since, row=happened.row)
+    key = happened.key or key_of(happened.event)
+    return Wanted(key, seen, since, row=happened.row, by=by)
 
 
 class Shipper:
