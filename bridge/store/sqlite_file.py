@@ -89,6 +89,11 @@ class SqliteFile:
         """Open a transaction in which no other process writes."""
         self.all("BEGIN IMMEDIATE")
 
+    def roll_back(self) -> None:
+        """Undo the transaction; if none began, do not look for the damage that this may mean."""
+        with suppress(sqlite3.Error):
+            self._connection.execute("ROLLBACK")
+
     @contextmanager
     def translated(self) -> Iterator[None]:
         """Raise errors of SQLite as the `StoreError` that they mean."""
