@@ -10,7 +10,7 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import ExitStack, closing, suppress
-from dataclasses import InitVar, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from math import inf
 from pathlib import Path
@@ -107,8 +107,8 @@ class Reader:
         span, extent = await self.ask(lambda reading: reading.begin(query, cursor))
         place = self._place if isinstance(self._place, Path) else self._place.file
         aside = await asyncio.to_thread(lying_aside, place)
-        aside_at = aside[0] if aside else -inf
-        return Walk(self, query, span, extent, backward, seconds, unwritten, since, aside_at)
+        begun = _begun(query, span, cursor, aside[0] if aside else -inf)
+        return Walk(self, query, span, extent, backward, seconds, unwritten, *begun)
 
     async def ask(self, work: Callable[[Reading], Answer], extent: Extent | None = None) -> Answer:
         """Return what `work` reads in the open store, in a thread; raises `StoreError`.
@@ -169,11 +169,8 @@ class Walk:
     unwritten: int | None
     """The number in the journal of the first event of this bridge that the store may not have yet;
     None if it has all."""
-    since: InitVar[str | None]
-    aside: InitVar[float]
-    """When the newest store that still lies aside was put there, in seconds since the epoch; minus
-    infinity if there is none."""
-    gap: Loss | None = None
+    _read_up_to: int
+    gap: Loss | None
     """The events after the cursor, or after the start time, that were deleted or put aside."""
     more: bool = False
     """Whether the iteration ended early: its time was over, unread events were deleted, or the
@@ -181,17 +178,10 @@ class Walk:
     unreadable: int = 0
     """How many rows were left out so far, since they cannot be read."""
 
-    def __post_init__(self, since: str | None, aside: float) -> None:
-        self.oldest_at = self._span.oldest
+    @property
+    def oldest_at(self) -> float:
         """When the oldest event of any room was, in seconds since the epoch; infinite if none."""
-        self._read_up_to = self._span.first
-        start = -inf if self._query.start is None else self._query.start
-        if since is not None:
-            self._begin_after(since)
-        elif aside > start:
-            self.gap = Loss(1, self._span.evicted, "restarted")
-        elif self._span.whole_from > start:
-            self.gap = Loss(1, self._span.evicted, "evicted")
+        return self._span.oldest
 
     @property
     def away(self) -> str:
@@ -265,17 +255,6 @@ class Walk:
             self._read_up_to = max(self._read_up_to, first)
             self.more = first < last and monotonic() > deadline
 
-    def _begin_after(self, cursor: str) -> None:
-        match = _match(cursor)
-        id_, evicted = int(match[2]), self._span.evicted
-        if match[1] not in {UNKNOWN, self._span.store}:
-            self._read_up_to, self.gap = 0, Loss(id_ + 1, evicted, "restarted")
-        elif id_ > self._span.last and self._query.end is None:
-            raise CursorError("it lies ahead of everything that was recorded")
-        else:
-            self._read_up_to = id_
-            self.gap = Loss(id_ + 1, evicted, "evicted") if id_ < evicted else None
-
     def _read(
         self, database: Reading, *, after: int, until: int
     ) -> tuple[list[Recorded] | None, int, Span, int]:
@@ -299,6 +278,27 @@ def _match(cursor: str) -> re.Match[str]:
     if (match := _CURSOR.fullmatch(cursor)) is None:
         raise CursorError("it does not look like a cursor; take one from a result, unchanged")
     return match
+
+
+def _begun(
+    query: Query, span: Span, cursor: Sequence[str], aside: float
+) -> tuple[int, Loss | None]:
+    """Return the row id after which a walk begins, and what was lost before; see `Walk.gap`.
+
+    `aside` is when the newest store that still lies aside was put there, in seconds since the
+    epoch; minus infinity if there is none.
+    """
+    if not cursor:
+        start = -inf if query.start is None else query.start
+        if max(aside, span.whole_from) <= start:
+            return span.first, None
+        return span.first, Loss(1, span.evicted, "restarted" if aside > start else "evicted")
+    id_ = int(cursor[1])
+    if cursor[0] not in {UNKNOWN, span.store}:
+        return 0, Loss(id_ + 1, span.evicted, "restarted")
+    if id_ > span.last and query.end is None:
+        raise CursorError("it lies ahead of everything that was recorded")
+    return id_, Loss(id_ + 1, span.evicted, "evicted") if id_ < span.evicted else None
 
 
 def _with_gaps(database: Reading, domain: str, rows: list[Recorded]) -> list[Recorded] | None:
