@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from bridge.text import memory_of
 from bridge.xmpp.model import journal
-from bridge.xmpp.model.events import Event, MessageReceived, RoomConfigured, SubjectChanged
+from bridge.xmpp.model.events import Event, MessageReceived, RoomConfigured, Source, SubjectChanged
 
 
 def since(
@@ -19,6 +19,27 @@ def since(
 
 def _reaction(*reactions: str) -> MessageReceived:
     return MessageReceived("r@s/W", "W", "", reacts_to="1", reactions=reactions)
+
+
+SAID = MessageReceived("r@s/W", "W", "hi")
+
+
+@pytest.mark.parametrize(
+    ("event", "sender", "body", "marks"),
+    [
+        (SAID, "W", "hi", (False, True, True)),
+        (SAID._replace(own=True, source=Source.HISTORY), "W", "hi", (True, True, False)),
+        (SAID._replace(type="chat", body=""), "W", "", (False, False, True)),
+        (SubjectChanged("x"), "", "", (False, False, False)),
+        (RoomConfigured(), "", "", (False, False, False)),
+    ],
+)
+def test_a_record_says_who_said_what_and_nothing_of_what_is_no_message(
+    event: Event, sender: str, body: str, marks: tuple[bool, bool, bool]
+) -> None:
+    record = journal.Record(1, 0.0, event)
+    assert (record.sender, record.body) == (sender, body)
+    assert (record.is_own, record.is_public, record.is_live) == marks
 
 
 WIDE = "x" * 49 + "\N{GRINNING FACE}"
