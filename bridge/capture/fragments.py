@@ -86,6 +86,8 @@ _OF_XMPP = re.compile(
 )
 _BINARIES = ("b'", 'b"', '<<"')
 _BINARY_END = re.compile(r'"(?:/utf8)?>>[^"]*$')
+_GOES_ON = re.compile(r'">>|"\s*$')
+"""The end of a binary of Erlang, or of its part in a line. A shell writes line breaks as they are."""
 _BROKEN_BINARY = re.compile(r'"[^\S\n]*\n\s*"')
 _ERLANG, _QUOTES, _LINE = '<<"', "'\"", "\n"
 _CONTAINER = re.compile(
@@ -294,7 +296,7 @@ class Fragments:
             start = _start_in(text)
         previous, self._previous = self._previous, ""
         if start is None:
-            self._previous = text if text.strip() else previous
+            self._previous = _after(previous, text)
             return self._without_xml(line, text, previous)
         row = DISCONNECTING.search(text) if "Disconnecting" in text else None
         start = row.end() if row else start
@@ -359,10 +361,11 @@ class Fragments:
 
     def _read(self, entry: _Entry, xml: str, head: str) -> list[Fragment]:
         """Read what begins behind the logger's text `head`."""
-        if head.endswith(_BINARIES):
+        is_erlang = head.endswith(_ERLANG)
+        if head.endswith(_BINARIES) and (not is_erlang or _GOES_ON.search(xml)):
             mark = " ".join(head[-MAX_MARK:].rsplit(" ", 2)[-2:])
             if len(self._marks) < MAX_MARKS:
-                quotes = '"' if mark.endswith(_ERLANG) else _QUOTES
+                quotes = '"' if is_erlang else _QUOTES
                 for quote in quotes:
                     self._marks.setdefault(f"{mark[:-1]}{quote}", set()).add(entry.shape)
             return self._of_data(entry, xml, mark)
@@ -572,14 +575,23 @@ def _with_tail(entry: _Entry, tail: str) -> _Entry:
     The line before may be the program's own, so the text behind goes first.
     """
     *_, own = entry.shape.split(_LINE)
+    tail = _BINARY_END.sub("", tail)
     if tail and not has_word(own) and has_word(tail):
         return entry._replace(shape=f"{own}\n{shape_of(tail)[0]}")
     return entry
 
 
+def _after(previous: str, text: str) -> str:
+    """Return the line before the next one, which goes on with a server's entry if it is indented."""
+    if not text.strip():
+        return previous
+    goes_on = text[:1].isspace() and _LINE not in previous and shape_of(previous)[1]
+    return f"{previous}\n{text}" if goes_on else text
+
+
 def _begins(previous: str, head: str) -> bool:
     """Whether the line before may head an entry: no other text of the logger is in between."""
-    if not head.strip(" \t\"'([{"):
+    if not head.removesuffix(_ERLANG).strip(" \t\"'([{"):
         return True
     if _KEY.fullmatch(head) and _MEMBER.fullmatch(previous):
         return not has_word(head)

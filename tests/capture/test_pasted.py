@@ -530,5 +530,17 @@ def test_what_a_logger_repeats_in_each_line_is_no_part_of_a_stanza() -> None:
     assert "".join(stanza.element.itertext()).split() == ["late"]
 
 
+def test_an_entry_of_ejabberd_may_say_the_direction_and_the_data_in_further_lines() -> None:
+    log = list[str]()
+    ended = STATED.format("conflict", "").replace(">", ">\n  ")
+    for word, xml in (("Received", PINGED.replace("><", ">\n  <")), ("Send", ended)):
+        head = "2023-10-05 11:18:00+02:00 [notice] (tls|<0.1.0>)"
+        log += f'{head}\n  {word} XML on stream =\n  <<"{xml}">>'.split("\n")
+    assert [(each.sent, each.session) for each in captured(*log)] == [
+        (True, "<0.1.0>"),
+        (False, "<0.1.0>"),
+    ]
+
+
 def _every(log: list[str]) -> list[Finding]:
     return [finding for stream in examined(*log) for finding in stream.findings()]
