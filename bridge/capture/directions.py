@@ -392,9 +392,11 @@ class Directions:
         """Whether a server or a service writes the words of a family."""
         worded = [each for each in self._shapes.values() if self._word(each)]
         near = [each for each in worded if self._family(each) == family]
+        agreed = contrary = 0
         for kind, margin in enumerate(MARGINS):
             if kind == OF_ROOMS and any(each.has_session for each in near):
-                return True
+                from_rooms = any(s.evidence[kind][False] and not self._says(s) for s in near)
+                return agreed <= contrary or not from_rooms
             for shapes in (near, worded):
                 counted = [s for s in shapes if kind != OF_ROOMS or self._says(s)]
                 agreed = sum(s.evidence[kind][self._says(s)] for s in counted)

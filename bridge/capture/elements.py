@@ -76,6 +76,8 @@ LOST = "…"
 BEGINS_TAG = re.compile(r"<[/?!A-Za-z_]")
 _CUT_TAG = re.compile(r"""<(?:message|presence|iq)(?:\s+[\w:]+=(?:"[^"<]*+"|'[^'<]*+'))*""")
 """A stanza's first tag, up to the attribute in which the log cuts it off."""
+_CUT_NAME = re.compile(r"\s*<([a-z-]+)\s[^<>]*$")
+"""The name in a further tag in which the log cuts the stanza off: in an error, the condition."""
 _MARKUP = re.compile(r"(?<=<)[*`]+|(?<=[^\s>*`])[*`]+(?=/?>)|(?<=\s)[*`]+(?=[\w:]+=)")
 """Signs of Markdown around a name in a tag."""
 _UNCLOSED = re.compile(r"""=(['"])([^'"<>=]*?)(?=\s[\w:]+=\1)""")
@@ -202,6 +204,8 @@ def refusal_in(text: str) -> list[Element]:
             stack.append(re.split(r"[\s>]", tag[0][1:], maxsplit=1)[0])
     closed = "".join(f"</{name}>" for name in reversed(stack))
     whole = text[:end] + closed
+    if closed.startswith(("</error", "</stream:error")) and (name := _CUT_NAME.match(text, end)):
+        whole = f"{text[:end]}<{name[1]}/>{closed}"
     if not end and (cut := _CUT_TAG.match(text)):
         sender = "" if " from=" in cut[0] else f" from='{LOST}'"
         whole = f"{cut[0]}{sender}/>"

@@ -103,8 +103,8 @@ def ended(ending: Ending, client: Entity, login: LoginState, stanza: Stanza) -> 
     after, domain = _after(ending, stanza), client.domain
     if stanza.element.tag == FOOTER:
         # The client may have closed the stream first, in a part that the log lost.
-        was_cut = stanza.element.get("cut")
-        if was_cut or ending.last is None or ending.last.element.tag != HOLE:
+        was_cut, last = stanza.element.get("cut"), ending.last
+        if was_cut or last is None or last.element.tag not in {HOLE, f"{{{SASL}}}failure"}:
             name = "cut" if was_cut else "closed"
             yield cause(name, stanza.place, about=domain, after=after)
         return

@@ -87,7 +87,7 @@ _OF_XMPP = re.compile(
 _BINARIES = ("b'", 'b"', '<<"')
 _BINARY_END = re.compile(r'"(?:/utf8)?>>[^"]*$')
 _GOES_ON = re.compile(r'">>|"\s*$')
-"""The end of a binary of Erlang, or of its part in a line. A shell writes line breaks as they are."""
+"""The end of a binary of Erlang, or of its part in a line. Some write line breaks as they are."""
 _BROKEN_BINARY = re.compile(r'"[^\S\n]*\n\s*"')
 _ERLANG, _QUOTES, _LINE = '<<"', "'\"", "\n"
 _CONTAINER = re.compile(
@@ -582,7 +582,7 @@ def _with_tail(entry: _Entry, tail: str) -> _Entry:
 
 
 def _after(previous: str, text: str) -> str:
-    """Return the line before the next one, which goes on with a server's entry if it is indented."""
+    """Return what stands before the next line; an indented line goes on with a server's entry."""
     if not text.strip():
         return previous
     goes_on = text[:1].isspace() and _LINE not in previous and shape_of(previous)[1]

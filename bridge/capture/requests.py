@@ -140,6 +140,8 @@ class Requests:
         is_error = element.get("type") == "error" or element.find("error") is not None
         if is_error and not stanza.sent:
             yield from refused_request(client, stanza, awaited or late)
+        elif is_error and "@" not in element.get("from", "@"):  # a service refuses what it is asked
+            yield error_of_other(stanza)
 
     def _wait(self, key: Question, client: Entity, stanza: Stanza, what: str) -> None:
         """Expect an answer, unless the log has it just before the request."""

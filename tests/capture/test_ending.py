@@ -9,6 +9,7 @@ from tests.capture.logs import (
     IN,
     LOGIN,
     ROOM,
+    SASL,
     captured,
     found,
     said,
@@ -115,6 +116,11 @@ def test_an_end_behind_what_the_log_has_in_part_is_not_called_one_without_an_err
     findings = found(torn, "End of stream received")
     assert not any("without an error" in each.message for each in findings)
     assert [each.name for each in found("End of stream received")] == ["ended"]
+
+
+def test_a_stream_that_ends_with_a_refused_login_is_named_by_that() -> None:
+    refused = f"<<< <failure xmlns='{SASL}'><not-authorized/></failure>"
+    assert [each.name for each in found(*LOGIN[:4], refused, "<<< </stream:stream>")] == ["login"]
 
 
 ANSWERS = {

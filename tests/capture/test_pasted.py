@@ -43,6 +43,7 @@ THROWN = ["StreamError: conflict - replaced", "  at f (a.js:1:2)", "  at g (a.js
 COMPRESS = "<{} xmlns='http://jabber.org/protocol/compress'/>"
 REGISTER = "<iq type='set' id='r'><query xmlns='jabber:iq:register'/></iq>"
 DESTROYED = out().replace("<item", "<destroy jid='new@x.org'><reason>late</reason></destroy><item")
+GET = "<iq from='ann@x/y' to='c.x' id='1' type='get'><query xmlns='jabber:iq:register'/></iq>"
 GROUPCHAT = ">>> <message to='ann@x.example' type='groupchat' id='m1'><body>hi</body></message>"
 TERMINATE = "<body xmlns='http://jabber.org/protocol/httpbind' type='terminal' condition='{}'/>"
 
@@ -73,6 +74,21 @@ WRAPPED = [TALKATIVE[at : at + 65] for at in range(0, len(TALKATIVE), 65)]
 
 NAMED: dict[str, tuple[list[str], str]] = {
     "a refused message alone": ([BOUNCE], "is not in it"),
+    "an error cut off within its condition": (
+        [BOUNCE[: BOUNCE.index("not-acceptable") + 25]],
+        "is not in it",
+    ),
+    "what a component itself refuses": (
+        [
+            f"<<< {GET}",
+            ">>> <iq from='c.x' to='ann@x/y' id='1' type='error'>" + error("gone") + "</iq>",
+        ],
+        '"c.x" sent the error gone, by iq',
+    ),
+    "a client that names its process": (
+        ["Send:#:<0.1.0>: <presence to='r@x/bot'/>", "Recv:#:<0.1.0>: " + OTHER.format("r@x")],
+        "had no muc element",
+    ),
     "behind words": ([f"bot.js: [xmpp error]{BOUNCE}"], "is not in it"),
     "presence that another address than a room refused": (
         [OTHER.format("ann@x.example")],
