@@ -9,8 +9,10 @@ stranger's words, and is passed over.
 import html
 import json
 import re
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from io import BufferedReader, TextIOWrapper
 from itertools import chain
 from typing import Any
 from xml.etree.ElementTree import Element
@@ -133,6 +135,12 @@ class LogReader:
     def has_undirected(self) -> bool:
         """Whether stanzas were read of which only the stanza itself tells the direction."""
         return self._directions.has_undirected
+
+    def read(self, file: BufferedReader) -> Iterator[Stanza]:
+        """Read a file to its end; yield its stanzas, and the holes."""
+        for line in _lines(file):
+            yield from self.feed(line)
+        yield from self.end()
 
     def feed(self, data: bytes) -> Iterable[Stanza]:
         """Read a line; return the stanzas that are surely whole by now, and the holes.
@@ -497,3 +505,16 @@ def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(members) < len(pairs):
         raise ValueError
     return members
+
+
+def _lines(file: BufferedReader) -> Iterator[bytes]:
+    """Yield the lines of a file; of a line that is too long, only the beginning."""
+    if file.peek().startswith((BOM_UTF16_LE, BOM_UTF16_BE)):  # PowerShell's `>` writes that
+        text = TextIOWrapper(file, "utf-16", errors="replace", newline="\n")
+        while characters := text.readline(MAX_LINE_BYTES):
+            yield characters.encode()
+        text.detach()
+    while line := file.readline(MAX_LINE_BYTES):
+        yield line
+        while len(line) == MAX_LINE_BYTES and not line.endswith(b"\n"):
+            line = file.readline(MAX_LINE_BYTES)

@@ -2,16 +2,15 @@
 
 import argparse
 import sys
-from codecs import BOM_UTF16_BE, BOM_UTF16_LE
-from collections.abc import Iterable, Iterator
-from io import BufferedReader, TextIOWrapper
+from collections.abc import Iterable
+from io import BufferedReader
 from pathlib import Path
 from typing import cast
 
 from bridge.capture.capture import Capture
 from bridge.capture.examined import Examined
 from bridge.capture.formats import NO_LOGS, how_to, named_in
-from bridge.capture.reader import MAX_LINE_BYTES, LogReader
+from bridge.capture.reader import LogReader
 from bridge.capture.verdict import verdict
 from bridge.commands.exit import FAILURE, SUCCESS, USAGE, UsageError
 from bridge.commands.report import captured_page, report_path, write_captured
@@ -105,25 +104,9 @@ def read_log(file: BufferedReader, name: str, capture: Capture) -> LogReader:
             raise UsageError(
                 f"{name!r} is {what}; explain reads the debug log of the bot's library"
             )
-    for line in _lines(file):
-        for captured in reader.feed(line):
-            capture.take(captured)
-    for captured in reader.end():
+    for captured in reader.read(file):
         capture.take(captured)
     return reader
-
-
-def _lines(file: BufferedReader) -> Iterator[bytes]:
-    """Yield the lines of a file; of a line that is too long, only the beginning."""
-    if file.peek().startswith((BOM_UTF16_LE, BOM_UTF16_BE)):  # PowerShell's `>` writes that
-        text = TextIOWrapper(file, "utf-16", errors="replace", newline="\n")
-        while characters := text.readline(MAX_LINE_BYTES):
-            yield characters.encode()
-        text.detach()
-    while line := file.readline(MAX_LINE_BYTES):
-        yield line
-        while len(line) == MAX_LINE_BYTES and not line.endswith(b"\n"):
-            line = file.readline(MAX_LINE_BYTES)
 
 
 def _fits(examined: Examined, account: str | None, nickname: str | None) -> bool:

@@ -84,11 +84,8 @@ class _BotLog:
             file.seek(max(0, size - MAX_LOG_BYTES))
             if size > MAX_LOG_BYTES:
                 file.readline(MAX_LINE_BYTES)  # the rest of a line
-            while line := file.readline(MAX_LINE_BYTES):
-                for stanza in reader.feed(line):
-                    capture.take(stanza)
-        for stanza in reader.end():
-            capture.take(stanza)
+            for stanza in reader.read(file):
+                capture.take(stanza)
         if until is not None:
             capture.pause(until)
         capture.finish()

@@ -111,6 +111,15 @@ def test_a_log_that_cannot_be_read_is_unknown(tmp_path: Path) -> None:
     assert "BRIDGE_BOT_LOGS" in found.hint
 
 
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig"])
+def test_it_is_read_as_explain_reads_it(encoding: str, tmp_path: Path) -> None:
+    log = _log(tmp_path, *BOUNCED)
+    plain = botlog.stream(log, known())
+    log.write_text(log.read_text("utf-8"), encoding)
+    assert botlog.stream(log, known()) == plain
+    assert plain.ok is False
+
+
 def test_of_a_long_log_the_end_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = _log(tmp_path, *BOUNCED, *[logs.said("Carl", "x" * 900)] * 20)
     monkeypatch.setattr(botlog, "MAX_LOG_BYTES", 10_000)
