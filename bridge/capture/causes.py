@@ -85,6 +85,9 @@ stops-at-tls: tls; note, RFC 6120, 5.4.3.3
     No stanza came after TLS was begun: the log's other lines there may say why, most often that the
     client does not trust the certificate.
     -> Check the server's certificate, its names and its dates, and what the client trusts.
+stops-at-question: login; note, RFC 6120, 4.3
+    The log ends before the server answered the client's {what} {where}.
+    -> See in the client's other lines whether it still waits; the server may hang, or the network.
 stops-at-offer: login; note, RFC 6120, 6.3.3
     No stanza came after the server had offered {offered}: the client may use none of these.
     -> See in the client's other lines why it did not log in.
@@ -178,6 +181,10 @@ refused-join: join; error, XEP-0045, 7.2
 captcha: join; error, XEP-0158, 3
     {message}
     -> {hint}
+no-room: join; error, XEP-0045, 7.2.1
+    The client asked to join {room}, which is no room: an address of a room has a name, an at sign
+    and the service's domain.
+    -> Send the presence to ROOM@SERVICE/NICKNAME.
 no-muc: join; error, XEP-0045, 7.2.1
     The client's presence to the room {room} had no muc element, so it did not ask to join, and got
     an error ({condition}){why}.
@@ -257,6 +264,9 @@ refused-request: refused; note, RFC 6120, 8.3
     The client's request {what} was refused by {other} ({condition}){why}.
     -> Nothing, unless the client needs what it asked for: many clients ask what the other side can
     do.
+unread: refused; error, XEP-0045, 7.4
+    The client sent a message of type {type} to the room {room}, which passes on none of that type.
+    -> Send what the whole room should read with type groupchat.
 bounced-chat: refused; error, XEP-0045, 7.4
     {message} It was of type {type}, to the whole room.{sent}
     -> Send what the whole room should read with type groupchat.

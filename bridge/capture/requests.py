@@ -158,7 +158,7 @@ def _without_copy(client: Entity, stanza: Stanza) -> Stanza:
     return stanza._replace(element=Element("message", {"from": LOST}) if copied is None else copied)
 
 
-def refused(requests: Requests, client: Entity, rooms: Rooms, stanza: Stanza) -> Iterator[Finding]:
+def refused(requests: Requests, client: Entity, rooms: Rooms, stanza: Stanza) -> Iterator[Outcome]:
     """Find the messages of the client that came back, and why."""
     element = stanza.element
     error, from_ = names.error_of(element), element.get("from", "")
@@ -199,6 +199,8 @@ def refused(requests: Requests, client: Entity, rooms: Rooms, stanza: Stanza) ->
     if name == "bounced" and room and not room.is_taken and room.why:
         words["hint"] = room.why["hint"]  # a banned client cannot just join again
     words["sent"] = f" The client sent it {original.place.words}." if original else ""
+    if name == "bounced-chat":
+        yield from rooms.returned(client, stanza)
     yield cause(name, stanza.place, error.condition, about=jid, **words)
 
 

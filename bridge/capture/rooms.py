@@ -112,8 +112,9 @@ class Rooms:
         self.former = dict[str, Room]()
         """The rooms in which the client was when its former stream broke, by the same keys."""
         self.waiting = AwaitedStanzas()
-        """The requests to be let in that the room has not begun to answer, and the former rooms
-        for which the client has not asked yet."""
+        """The requests to be let in that the room has not begun to answer, the former rooms for
+        which the client has not asked yet, and what was said to a room in a type that no room
+        passes on: most rooms return it."""
 
     def expect(self, former: "Rooms", stanza: Stanza, count: int) -> None:
         """Expect the client to ask for the rooms in which it was when its former stream broke."""
@@ -155,6 +156,9 @@ class Rooms:
                 yield from self._take_own_presence(client, stanza)
             case "message", True:
                 yield from outside(self, client, stanza)
+                asked = "unread", "", _key(client, stanza)
+                if is_unread(self.of(client, stanza), stanza) and asked not in self.waiting.open:
+                    self.waiting.add(asked, stanza, client.count, "")
             case "presence" | "message", False:
                 key = _key(client, stanza)
                 if key not in self.by_jid:
@@ -184,6 +188,10 @@ class Rooms:
                     yield cause("not-rejoined", awaited.stanza.place, about=awaited.what, **words)
                 continue
             jid = names.lower_bare(awaited.stanza.element.get("to", ""))
+            if kind == "unread":
+                words = {"room": quoted(jid), "type": awaited.stanza.element.get("type", "normal")}
+                yield cause(kind, awaited.stanza.place, about=jid, **words)
+                continue
             words = {"room": quoted(jid), "within": awaited.patience(stanza)}
             yield cause("unanswered-join", awaited.stanza.place, about=jid, **words)
 
@@ -228,6 +236,12 @@ class Rooms:
             yield from self._return(key, jid)
             self.by_jid.add(key, Room(jid, nickname, state, stanza.place))
             yield Disproof(key_of_finding("never-joined", "", jid))
+
+    def returned(self, client: Entity, stanza: Stanza) -> Iterator[Disproof]:
+        """Note that a room returns what was said to it, however late: that names the type too."""
+        if self.waiting.answer(("unread", "", _key(client, stanza)))[1]:
+            jid = names.lower_bare(_from(stanza.element))
+            yield Disproof(key_of_finding("unread", "", jid))
 
     def _return(self, key: str, jid: str) -> Iterator[Disproof]:
         """Note that the client asks for a former room, however late."""
@@ -355,10 +369,15 @@ def _is_subscribed(message: Element) -> bool:
 
 
 def nameless(stanza: Stanza) -> Iterator[Finding]:
-    """Find that the client asks to be let in without a nickname."""
+    """Find that the client asks to be let into what is no room, or without a nickname."""
     element = stanza.element
-    jid, _, nickname = element.get("to", "").partition("/")
-    if not nickname and element.find(names.JOIN) is not None and not element.get("type"):
+    to = element.get("to", "")
+    jid, _, nickname = to.partition("/")
+    if element.find(names.JOIN) is None or element.get("type"):
+        return
+    if jid and "@" not in jid:
+        yield cause("no-room", stanza.place, about=jid, room=quoted(to))
+    elif not nickname:
         yield cause("no-nickname", stanza.place, about=jid, room=quoted(jid))
 
 
@@ -399,10 +418,10 @@ def renamed(room: Room, stanza: Stanza, nickname: str, codes: frozenset[int]) ->
 def outside(rooms: Rooms, client: Entity, stanza: Stanza) -> Iterator[Finding]:
     """Find that the client speaks to a room from outside."""
     element, place = stanza.element, stanza.place
-    if element.get("type") != "groupchat":
-        return
     jid = names.lower_bare(element.get("to", ""))
     room = rooms.of(client, stanza)
+    if element.get("type") != "groupchat":
+        return
     if room is None:
         may_be_room = "@" in jid and len(rooms.by_jid) < MAX_ROOMS
         if client.is_complete and client.bound and may_be_room:
@@ -420,6 +439,14 @@ def outside(rooms: Rooms, client: Entity, stanza: Stanza) -> Iterator[Finding]:
         more = f" {room.why['message']}" if room.why else ""
         hint = room.why.get("hint", AGAIN)
         yield cause("went-on", place, about=jid, more=more, hint=hint, **words)
+
+
+def is_unread(room: Room | None, stanza: Stanza) -> bool:
+    """Whether the client says something to a whole room in a type that no room passes on."""
+    element = stanza.element
+    is_whole = room is not None and room.is_inside and "/" not in element.get("to", "")
+    is_said = bool(element.findtext("body")) and element.find(names.EXTENSION) is None
+    return is_whole and is_said and element.get("type", "normal") in {"chat", "normal"}
 
 
 def too_early(room: Room, early: Stanza, stanza: Stanza) -> Iterator[Finding]:

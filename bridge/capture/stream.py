@@ -18,7 +18,7 @@ from bridge.capture.rooms import Rooms
 from bridge.capture.stanza import HOLE, PAUSE, STANZA_TAGS, Stanza, outline
 from bridge.capture.talk import Talk
 from bridge.text import quoted
-from bridge.wire.names import FEATURES, HEADER, STREAM_ERROR, local
+from bridge.wire.names import FEATURES, HEADER, SASL, STREAM_ERROR, TLS, local, split
 
 
 class Stream:
@@ -105,8 +105,15 @@ class Stream:
         if stops and self.ending.last is not None:
             name = "failed-at-tls" if self.ending.failed else "stops-at-tls"
             yield cause(name, self.ending.last.place, failure=self.ending.failed)
-        elif login.mechanisms and (last := self.ending.last) and last.element.tag == FEATURES:
+        elif (last := self.ending.last) and last.sent and self._waits_for(last.element.tag):
+            words = {"what": local(last.element.tag), "where": last.place.words}
+            yield cause("stops-at-question", last.place, **words)
+        elif login.mechanisms and last and last.element.tag == FEATURES:
             yield cause("stops-at-offer", last.place, offered=quoted(", ".join(login.mechanisms)))
+
+    def _waits_for(self, tag: str) -> bool:
+        """Whether a client that has sent this waits for the server, on its way to a session."""
+        return self.client.has_received and (tag == HEADER or split(tag)[0] in {SASL, TLS})
 
     def take_of_any(self, stanza: Stanza) -> None:
         """Take a stanza of one of several clients, if the log does not show which."""

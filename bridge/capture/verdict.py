@@ -26,6 +26,7 @@ TOLD = frozenset(
     {
         *{
             "stops-at-tls",
+            "stops-at-question",
             "stops-at-offer",
             "other-error",
             "refused-request",

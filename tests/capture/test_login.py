@@ -263,3 +263,28 @@ def test_who_is_replaced_by_another_session_was_ended() -> None:
     (finding,) = found(*IN, stream_error("conflict"), "<<< </stream:stream>")
     assert (finding.name, finding.severity) == ("ended", "error")
     assert "Another session took over" in finding.message
+
+
+@pytest.mark.parametrize(
+    ("log", "what"),
+    [
+        (LOGIN[:4], "auth"),
+        (LOGIN[:6], "response"),
+        (LOGIN[:8], "stream"),
+        ([*LOGIN[:2], ">>> <starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>"], "starttls"),
+    ],
+)
+def test_where_the_log_ends_while_the_client_waits_that_is_noted(log: list[str], what: str) -> None:
+    notes = [note for each in examined(*log) for note in each.findings()]
+    assert notes[-1].cause == "stops-at-question"
+    assert f"before the server answered the client's {what} in line" in notes[-1].message
+    sent = [line for line in log if line.startswith(">")]
+    notes = [note for each in examined(*sent) for note in each.findings()]
+    assert "stops-at-question" not in {note.cause for note in notes}
+
+
+def test_what_is_no_address_of_a_room_is_named() -> None:
+    join = "<presence to='hubot/bot'><x xmlns='http://jabber.org/protocol/muc'/></presence>"
+    (finding,) = found(*LOGIN, f">>> {join}")
+    assert (finding.name, finding.cause) == ("join", "no-room")
+    assert '"hubot/bot", which is no room' in finding.message

@@ -146,6 +146,30 @@ def test_what_came_back_is_named_with_or_without_ids(case: str) -> None:
     assert words in finding.message
 
 
+NORMAL = says("a", type_="normal")
+
+
+@pytest.mark.parametrize(
+    ("log", "causes"),
+    [
+        ([*IN, NORMAL, "pause 12", *TALK], ["unread"]),
+        ([*IN, NORMAL, *TALK[:3]], []),
+        ([*IN, NORMAL, bounce("service-unavailable"), "pause 12", *TALK], ["bounced-chat"]),
+        (
+            [*IN, NORMAL, "pause 12", *TALK, bounce("service-unavailable"), *TALK],
+            ["bounced-chat"],
+        ),
+        ([*IN, says("a", f"{ROOM}/Ann", type_="chat"), "pause 12", *TALK], []),
+        ([*IN, NORMAL.replace("<body>a</body>", "<active/>"), "pause 12", *TALK], []),
+        ([NORMAL, "pause 12", *TALK], []),
+    ],
+)
+def test_a_type_that_no_room_passes_on_is_named_though_the_room_is_silent(
+    log: list[str], causes: list[str]
+) -> None:
+    assert [each.cause for each in found(*timed(*log))] == causes
+
+
 FRIEND = "<<< <{} from='ann@x/y' to='bot@example.org/r' type='error' id='z'>{}</{}>"
 OTHERS = {
     "an occupant bounces in the room's name": [

@@ -355,6 +355,17 @@ def _silence(evidence: Evidence, body: str, said: Record) -> Finding:
             "What the bridge said last has hidden characters, so this silence means nothing.",
             "Type it anew instead of copying it.",
         )
+    titled = evidence.past.retitled
+    if titled is not None and titled.number > said.number:
+        return Finding(
+            False,
+            f"{who} has not answered {words_of(body)}, and changed the room's subject to "
+            f"{words_of(getattr(titled.event, 'subject', ''))} {(titled.at - said.at) * 1000:,.0f} "
+            "ms later.",
+            "Unless that was asked for: a message with a subject and no body changes the subject. "
+            "Put the answer into the body.",
+            symptom=True,
+        )
     return Finding(
         False,
         f"{who} has not answered {words_of(body)}, said {evidence.now - said.at:,.1f} s ago.",

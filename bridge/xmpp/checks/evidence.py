@@ -136,6 +136,8 @@ class Past:
     ids."""
     silenced: Record | None = None
     """The event in which the occupant last became a visitor, who has no voice."""
+    retitled: Record | None = None
+    """The event in which the occupant last changed the room's subject."""
     configured: Record | None = None
     """The last event in which the room's configuration changed."""
     spoke: Record | None = None
@@ -225,6 +227,8 @@ class Past:
                     self._move(record)
                 elif not own:
                     self.others.append(record)
+            case events.SubjectChanged() if named and record.number not in self.foreign:
+                self.retitled = self.retitled or record
             case _ if not named:
                 self.others.append(record)
 

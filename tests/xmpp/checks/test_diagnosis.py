@@ -125,6 +125,15 @@ def test_a_room_that_was_destroyed_or_put_the_bridge_out_is_not_entered_by_a_che
     assert find(evidence(status=out, occupant=None, ping=None)).step == step
 
 
+def test_a_subject_in_place_of_an_answer_is_named() -> None:
+    pong = SubjectChanged("pong", "Robot")
+    conclusion = find(evidence(SENT, HEARD, pong))
+    assert (conclusion.outcome, conclusion.finding) == ("unknown", "answer")
+    assert 'changed the room\'s subject to "pong" 1,000 ms later' in conclusion.verdict
+    assert "subject" not in find(evidence(pong, SENT, HEARD)).verdict
+    assert "subject" not in find(evidence(SENT, HEARD, replace(pong, sender="Wilma"))).verdict
+
+
 def test_the_message_that_the_room_refused_is_not_to_be_said_again() -> None:
     refused = find(evidence(SENT, SendFailed("m1", "forbidden")))
     assert (refused.outcome, refused.finding, refused.step) == ("cause", "answer", None)
