@@ -195,7 +195,8 @@ def _loop(evidence: Evidence) -> Finding:
         return Finding(None, f"{who} has said nothing that it could answer itself.")
     others = [record.number for record in reversed(evidence.past.others)]
     asking = [record.at for record in reversed(evidence.past.others)]
-    repeats = asked = 0
+    repeats = asked = grows = 0
+    same = None
     for before, after in pairwise(reversed(spoken)):
         if not repeats:  # the same words may answer what happened shortly before
             last = bisect(others, before.number)
@@ -206,15 +207,18 @@ def _loop(evidence: Evidence) -> Finding:
         text = before.body  # people in a hurry write "?", "??", "???"
         again = text in after.body and any(map(str.isalnum, text))
         repeats = repeats + 1 if in_a_row and soon and again else 0
+        grows = grows + (after.body != text) if repeats else 0
         if repeats >= max(LOOP_REPEATS, asked):
-            return Finding(
-                False,
-                f"{who} answers itself, {UNLESS}: at {iso(after.at)} it said "
-                f"{words_of(after.body)}, which repeats what it had said before, and so on.",
-                "Let the program ignore messages under its own nickname: the room sends each back "
-                "to its sender.",
-            )
-    return Finding(True, f"{who} does not answer itself.")
+            said = f"at {iso(after.at)} it said {words_of(after.body)}"
+            hint = "Let the program ignore messages under its own nickname: the room sends each "
+            hint += "back to its sender."
+            if grows:
+                detail = f"{who} answers itself, {UNLESS}: {said}, which repeats what it had said "
+                return Finding(False, f"{detail}before, and so on.", hint)
+            detail = f"{who} says the same again and again: {said}, as before. It answers itself, "
+            detail += "or what the bridge does not see, or reports the same each time."
+            same = same or Finding(False, detail, hint, symptom=True)
+    return same or Finding(True, f"{who} does not answer itself.")
 
 
 def _answer(evidence: Evidence) -> Finding:

@@ -125,6 +125,15 @@ def test_a_room_that_was_destroyed_or_put_the_bridge_out_is_not_entered_by_a_che
     assert find(evidence(status=out, occupant=None, ping=None)).step == step
 
 
+def test_who_says_the_same_again_and_again_may_report_it_and_is_not_accused() -> None:
+    alarm = [said("ALERT disk full")] * (LOOP_REPEATS + 3)
+    found = find(evidence(*alarm, seconds=0.5))
+    assert (found.outcome, found.finding) == ("unknown", "loop")
+    assert "or reports the same each time" in found.verdict
+    found = find(evidence(*alarm, PLAIN, *_echoes(LOOP_REPEATS + 1), seconds=0.5))
+    assert (found.outcome, found.finding) == ("cause", "loop")
+
+
 def test_a_subject_in_place_of_an_answer_is_named() -> None:
     pong = SubjectChanged("pong", "Robot")
     conclusion = find(evidence(SENT, HEARD, pong))
@@ -338,9 +347,11 @@ def test_an_answer_is_given_twice_where_nobody_else_may_have_asked_for_it(
 
 
 def test_a_bot_that_somebody_has_speak_in_private_is_not_accused_for_certain() -> None:
-    repeated = [said("pong")] * (LOOP_REPEATS + 1)  # the whispers that it answers are not seen
-    verdict, *_ = find(evidence(SENT, HEARD, PONGS, *repeated, seconds=0.1, answers=[PONG]))
-    assert verdict.startswith(f'"Robot" answers itself, {UNLESS}: ')
+    growing = _echoes(LOOP_REPEATS + 1)  # the whispers that it answers are not seen
+    for repeated, accused in ((growing, "answers itself"), ([PONGS] * 9, "answered twice in the")):
+        given = evidence(SENT, HEARD, PONGS, *repeated, seconds=0.1, answers=[PONG])
+        assert f'"Robot" {accused}' in (verdict := find(given).verdict)
+        assert UNLESS in verdict
 
 
 def test_what_the_room_tells_because_we_came_is_nobodys_question() -> None:
