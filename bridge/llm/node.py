@@ -31,8 +31,9 @@ So the result is no longer than a page of the room's history."""
 TASK = "Do what you are for with the data below."
 """The task of a node without a `write` of its own."""
 
-MAX_OBJECTS = 16
-"""How many braces of an answer are tried as the beginning of its object."""
+MAX_STRAY = 100
+"""How many braces of an answer may begin no object: a model's thoughts may quote code. Each costs a
+look at the rest of the answer, at worst some 20 ms."""
 
 Input = TypeVar("Input")
 Output = TypeVar("Output")
@@ -119,16 +120,14 @@ def read_answer(text: str, read: Reader) -> object:
     A model may write thoughts before the object, a fence around it, and words behind it.
     """
     reason, answer, json = "there is no object in it", None, ""
-    start = text.find("{")
-    for _ in range(MAX_OBJECTS):
-        if start < 0:
-            break
+    start, stray = text.find("{"), 0
+    while start >= 0 and stray < MAX_STRAY:
         end = start + 1
         try:
             answer, end = decoder.raw_decode(text, start)
             json = text[start:end]
         except (ValueError, RecursionError) as error:
-            reason = str(error)
+            reason, stray = str(error), stray + 1
         start = text.find("{", end)
     if not json:
         raise MismatchError(f"the answer is not JSON: {reason}")

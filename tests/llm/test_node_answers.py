@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.llm.node import MAX_ANSWER_BYTES, MAX_OBJECTS, read_answer
+from bridge.llm.node import MAX_ANSWER_BYTES, MAX_STRAY, read_answer
 from bridge.mcp.schema import Bounds, MismatchError, describe
 
 
@@ -29,6 +29,7 @@ VERDICT = Verdict(True, "it } is { so")
         f"Not ```\n{{so}}\n```, but\n```json\n{FITTING}\n```",
         f"Sure! {FITTING} I hope that helps.",
         f'<think>{{"good": maybe}}, hm</think>\n{FITTING}',
+        f"<think>{'if (bot) { greet } ' * 40}</think>\n{FITTING}",
         f'I begin with {{"good": false, "becauseOf": "no"}}. No:\n{FITTING}',
     ],
 )
@@ -37,9 +38,9 @@ def test_the_json_is_found_in_what_models_wrap_it_in(text: str) -> None:
 
 
 def test_so_many_braces_are_tried() -> None:
-    read_answer("{" * (MAX_OBJECTS - 1) + FITTING, READ)
+    read_answer("{" * (MAX_STRAY - 1) + FITTING, READ)
     with pytest.raises(MismatchError):
-        read_answer("{" * MAX_OBJECTS + FITTING, READ)
+        read_answer("{" * MAX_STRAY + FITTING, READ)
 
 
 def test_the_end_of_thoughts_in_a_text_of_the_answer_is_a_part_of_it() -> None:
