@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from bridge.settings.table import VARIABLES
-from bridge.store.opening import Place
+from bridge.store.location import Place
 from tests.servers.certificates import Authority
 from tests.servers.ejabberd import missing_ejabberd, running_ejabberd
 from tests.servers.newer import SWITCH

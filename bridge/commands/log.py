@@ -26,7 +26,7 @@ from bridge.recording.recording import store_path
 from bridge.settings.table import Settings
 from bridge.store.database import Recorded
 from bridge.store.errors import StoreError
-from bridge.store.opening import Team
+from bridge.store.location import Team
 from bridge.testing.retelling import RoomEvent, retold
 from bridge.testing.scenario import ScenarioError
 from bridge.text import iso

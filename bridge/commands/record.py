@@ -20,9 +20,10 @@ from bridge.recording.recording import Recording, store_path
 from bridge.registration.launch import own_command
 from bridge.settings.table import Configuration, Settings
 from bridge.store.errors import NotOurStoreError, RefusedStoreError, StoreError
-from bridge.store.opening import Place, Team, open_file
+from bridge.store.location import Place, Team
 from bridge.store.postgresql import PostgresqlDatabase
 from bridge.store.retention import Retention
+from bridge.store.sqlite import open_file
 from bridge.text import iso, one_line
 from bridge.views.termination import run_until_signal
 from bridge.views.watch import PRESENT, News

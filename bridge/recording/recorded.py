@@ -20,11 +20,11 @@ from typing import TypeVar
 from bridge.store.database import Query, Recorded, Span, Tenure
 from bridge.store.decision import absence
 from bridge.store.errors import AwayStoreError
-from bridge.store.location import lying_aside
-from bridge.store.opening import Place, Team, open_file
+from bridge.store.location import Place, Team, lying_aside
 from bridge.store.pairing import Wanted, key_of, paired
 from bridge.store.postgresql import PostgresqlDatabase
 from bridge.store.reading import UNKNOWN, Extent, Reading
+from bridge.store.sqlite import open_file
 from bridge.store.writer import gap
 from bridge.text import seconds_of
 from bridge.xmpp.model.events import decode, encode

@@ -12,11 +12,11 @@ from bridge.settings.database_url import DatabaseUrl
 from bridge.settings.table import Configuration
 from bridge.store.clock import steady
 from bridge.store.database import Happened, Observer, TracedXml
-from bridge.store.location import default_path, put_aside
-from bridge.store.opening import Place, Team, open_file, team_file
+from bridge.store.location import Place, Team, default_path, put_aside, team_file
 from bridge.store.recorder import Recorder
 from bridge.store.retention import Retention
 from bridge.store.shipping import Shipper
+from bridge.store.sqlite import open_file
 from bridge.store.writer import Entered, Left
 from bridge.xmpp.link.stanzas import xml_of
 from bridge.xmpp.link.trace import TracedStanza

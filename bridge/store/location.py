@@ -1,4 +1,4 @@
-"""Checks and locks the path of a store, and touches no file of another user or program.
+"""Where a store is; checks and locks its path, and touches no file of another user or program.
 
 The path must not lead through a symbolic link: another user who can make such a link could make the
 bridge write elsewhere. Missing folders are made for the owner alone.
@@ -12,9 +12,13 @@ import stat
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
+from dataclasses import dataclass
 from pathlib import Path
+from socket import gethostname
+from typing import TypeAlias
 
 from bridge.files import make_folder, open_private, state_home
+from bridge.settings.database_url import DatabaseUrl
 from bridge.store.errors import (
     REMEDY,
     BrokenStoreError,
@@ -41,6 +45,30 @@ PASSING = frozenset(
     {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM}
 )
 """Errors of the system that may pass by themselves. After any other, a person has to act."""
+
+
+@dataclass(frozen=True)
+class Team:
+    """The store of a team, as one of its users has set it."""
+
+    url: DatabaseUrl
+    file: Path
+    """The file of this user and machine, from which the events are shipped to the database."""
+    megabytes: int | None
+    """How large that file may get, in MiB. None, while a setting is wrong: nothing is deleted."""
+
+    def __str__(self) -> str:
+        return str(self.url)
+
+
+Place: TypeAlias = Path | Team
+"""Where a store is."""
+
+
+def team_file(folder: Path) -> Path:
+    """Return the file of this machine in the folder of a user; homes may be shared (NFS)."""
+    host = re.sub("[^A-Za-z0-9.-]", "_", gethostname()) or "localhost"
+    return folder / f"team-{host}.db"
 
 
 def default_path(environ: Mapping[str, str], home: Path) -> Path:

@@ -10,8 +10,7 @@ from typing import Any
 
 from bridge.files import lock_private
 from bridge.store.database import Happened, Observer, Recorded, Sent, Tenure
-from bridge.store.location import unusable
-from bridge.store.opening import Team
+from bridge.store.location import Team, unusable
 from bridge.store.pairing import SAME_SECONDS, key_of
 from bridge.store.queries import encoded
 from bridge.store.retention import EXPIRED_AT_ONCE

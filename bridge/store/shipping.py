@@ -16,7 +16,7 @@ from bridge.store.errors import (
     ForbiddenStoreError,
     StoreError,
 )
-from bridge.store.opening import Team
+from bridge.store.location import Team
 from bridge.store.outbox import Outbox, Shipment
 from bridge.store.pairing import Wanted, key_of, paired
 from bridge.store.postgresql import PostgresqlDatabase

@@ -15,6 +15,7 @@ from bridge.store.clock import boot, steady
 from bridge.store.database import Query, Sent
 from bridge.store.decision import SILENCE_SECONDS
 from bridge.store.errors import BrokenStoreError
+from bridge.store.location import Place
 from bridge.store.sql import GIVEN, SqlDatabase
 from bridge.store.sqlite_file import SqliteFile
 from bridge.store.tables import FORMER_VERSION, weight_of
@@ -206,3 +207,10 @@ class SqliteDatabase(SqliteFile, SqlDatabase):
     def has_same(self, id_: int, row: int) -> bool:
         """Whether a row up to `row` is the event that has this id in the database."""
         return bool(self.all("SELECT 1 FROM same WHERE id = ? AND row <= ?", (id_, row)))
+
+
+def open_file(place: Place, *, writable: bool = True) -> SqliteDatabase:
+    """Open the file into which the bridges of this machine write; raises `StoreError`."""
+    if isinstance(place, Path):
+        return SqliteDatabase(place, writable=writable)
+    return SqliteDatabase(place.file, writable=writable, target=place.url.name)

@@ -25,7 +25,7 @@ from bridge.store import (
 )
 from bridge.store.database import Amount, Happened, Observer, Sent, Tenure, TracedXml
 from bridge.store.errors import NotOurStoreError
-from bridge.store.opening import Team
+from bridge.store.location import Team
 from bridge.store.postgresql import PostgresqlDatabase
 from bridge.store.sqlite import SqliteDatabase
 from bridge.store.tables import APPLICATION_ID, VERSION

@@ -12,7 +12,7 @@ from bridge.settings.database_url import database_url
 from bridge.settings.load import load
 from bridge.settings.table import Settings
 from bridge.settings.values import Secret
-from bridge.store.opening import Place, Team
+from bridge.store.location import Place, Team
 from bridge.xmpp.model import events
 from bridge.xmpp.model.events import Event, MessageReceived, Phase, Source
 from bridge.xmpp.muc.participant import Participant

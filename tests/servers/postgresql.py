@@ -15,7 +15,7 @@ from time import monotonic, sleep
 import psycopg
 
 from bridge.settings.database_url import database_url
-from bridge.store.opening import Team
+from bridge.store.location import Team
 from bridge.store.postgresql import PostgresqlDatabase
 from tests.servers.certificates import Certificate
 from tests.servers.ports import free_ports

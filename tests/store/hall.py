@@ -16,11 +16,10 @@ from hypothesis import strategies as st
 from bridge.store.clock import steady
 from bridge.store.database import Happened, Observer
 from bridge.store.errors import StoreError
-from bridge.store.location import put_aside
-from bridge.store.opening import Place, open_file
+from bridge.store.location import Place, put_aside
 from bridge.store.recorder import Recorder
 from bridge.store.retention import Retention
-from bridge.store.sqlite import SqliteDatabase
+from bridge.store.sqlite import SqliteDatabase, open_file
 from bridge.store.writer import Entered, Item, Left, Moment, Writer
 from bridge.text import iso
 from tests.store.recorded import gaps, selected

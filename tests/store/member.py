@@ -5,8 +5,9 @@ from functools import partial
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 
-from bridge.store.opening import Place, Team, open_file
+from bridge.store.location import Place, Team
 from bridge.store.shipping import Shipper
+from bridge.store.sqlite import open_file
 from tests.store.hall import recorder_in_room, said
 
 PROCESSES = get_context("forkserver")

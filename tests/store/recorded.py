@@ -12,10 +12,11 @@ import psycopg
 import pytest
 
 from bridge.store.decision import Absence, absence
-from bridge.store.opening import Place, open_file
+from bridge.store.location import Place
 from bridge.store.postgresql import PostgresqlDatabase
 from bridge.store.postgresql_connection import conninfo
 from bridge.store.sql import SqlDatabase
+from bridge.store.sqlite import open_file
 from bridge.text import iso
 
 in_both = pytest.mark.parametrize("place", ["sqlite", "postgresql"], indirect=True)

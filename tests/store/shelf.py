@@ -10,7 +10,7 @@ from bridge.recording.recorded import Reader
 from bridge.settings.table import Settings
 from bridge.settings.values import Secret
 from bridge.store.database import Amount, Happened, Observer
-from bridge.store.opening import Place
+from bridge.store.location import Place
 from bridge.store.sql import SqlDatabase
 from bridge.xmpp.model.events import Event, MessageReceived, encode
 from tests.store.recorded import open_store

@@ -9,7 +9,7 @@ import pytest
 from bridge.store import sqlite
 from bridge.store.database import Amount, Happened, Observer, Query
 from bridge.store.errors import BusyStoreError
-from bridge.store.opening import Place
+from bridge.store.location import Place
 from bridge.store.sql import SqlDatabase
 from tests.store.recorded import open_store
 

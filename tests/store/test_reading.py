@@ -14,7 +14,7 @@ from bridge.recording.recorded import CHUNK, Reader
 from bridge.store import postgresql, sqlite
 from bridge.store.database import Amount, Happened, Query, TracedXml
 from bridge.store.errors import NotOurStoreError, StoreError
-from bridge.store.opening import Place
+from bridge.store.location import Place
 from bridge.store.sqlite import SPAN, SqliteDatabase
 from bridge.text import searchable
 from bridge.xmpp.model.events import (

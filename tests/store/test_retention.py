@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from bridge.store import queries
 from bridge.store import retention as module
 from bridge.store.database import Ageing, Amount, Happened, Holding, Observer, TracedXml
-from bridge.store.opening import Place
+from bridge.store.location import Place
 from bridge.store.retention import (
     DAY_SECONDS,
     EXPIRE_SECONDS,

@@ -18,10 +18,11 @@ from bridge.settings.database_url import database_url
 from bridge.store import outbox, postgresql_connection, recorder, shipping
 from bridge.store.database import Happened
 from bridge.store.errors import AwayStoreError, NotOurStoreError, RefusedStoreError
-from bridge.store.opening import Team, open_file
+from bridge.store.location import Team
 from bridge.store.recorder import Recorder
 from bridge.store.shipping import Shipper
 from bridge.store.spool import SPOOL
+from bridge.store.sqlite import open_file
 from bridge.store.tables import APPLICATION_ID
 from bridge.text import iso
 from bridge.xmpp.model.events import MessageReceived, encode

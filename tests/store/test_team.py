@@ -22,7 +22,7 @@ from bridge.store.errors import (
     NotOurStoreError,
     RefusedStoreError,
 )
-from bridge.store.opening import Team
+from bridge.store.location import Team
 from bridge.store.outbox import Outbox
 from bridge.store.postgresql import PostgresqlDatabase
 from bridge.store.reading import Reading
