@@ -13,7 +13,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from math import inf
 
-from bridge.store import moving
+from bridge.store import former
 from bridge.store.clock import steady
 from bridge.store.database import Happened, TracedXml, weight
 from bridge.store.errors import (
@@ -256,7 +256,7 @@ class Recorder:
             self._batch.clear()
             self.committed()
             if database.has_former:
-                database.has_former = moving.move(database)
+                database.has_former = former.move(database, database.is_alone)
             if self._delete(database):
                 self._news.set()
 

@@ -12,7 +12,7 @@ import pytest
 from bridge.store import (
     database,
     decision,
-    moving,
+    former,
     outbox,
     pairing,
     postgresql,
@@ -91,7 +91,7 @@ def test_the_figures_on_the_page_are_those_of_the_code() -> None:
         f"Every {shipping.RETRY_SECONDS:g} s the bridge tries",
         f"not heard of for {postgresql.SILENCE_SECONDS:g} s",
         f"differ by {pairing.SAME_SECONDS:g} s at most",
-        f"{moving.MOVED} rows at a time",
+        f"{former.MOVED} rows at a time",
         f"looks every {recorder.GUARD_SECONDS:g} s",
         f"most {retention.EXPIRED_AT_ONCE:,} rows a transaction",
     ):

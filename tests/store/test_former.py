@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from bridge.settings.database_url import database_url
-from bridge.store import former, moving, postgresql_moving
+from bridge.store import former, postgresql_moving
 from bridge.store.database import Query
 from bridge.store.errors import AwayStoreError, NotOurStoreError
 from bridge.store.postgresql import PostgresqlDatabase
@@ -84,11 +84,11 @@ def _texts(path: Path) -> list[object]:
 def test_what_a_former_bridge_adds_while_its_rows_are_moved_is_moved_too_and_all_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(moving, "MOVED", 20)
+    monkeypatch.setattr(former, "MOVED", 20)
     path = unpack("store", tmp_path / "store")
     before = _texts(path)
     with closing(SqliteDatabase(path)) as database, closing(SqliteDatabase(path)):
-        assert moving.move(database)
+        assert former.move(database, database.is_alone)
         assert _texts(path) == before
         with closing(sqlite3.connect(path)) as store, store:
             store.execute(
@@ -98,11 +98,11 @@ def test_what_a_former_bridge_adds_while_its_rows_are_moved_is_moved_too_and_all
                 "WHERE id = (SELECT max(id) FROM events WHERE kind = 'message' AND shared)"
             )
         for _ in before:
-            assert moving.move(database)  # another process might be a former one
+            assert former.move(database, database.is_alone)  # another process might be a former one
         assert _texts(path) == [*before, "late"]
         assert database.all("SELECT id FROM events") == []
     with closing(SqliteDatabase(path)) as database:
-        assert not moving.move(database)
+        assert not former.move(database, database.is_alone)
         assert not former.look(database)
     assert _texts(path) == [*before, "late"]
 
