@@ -16,7 +16,6 @@ from bridge.store.errors import (
     StoreError,
 )
 from bridge.store.postgresql_connection import MAX_ID, NEWEST, DatabaseConnection
-from bridge.store.postgresql_moving import migrate
 from bridge.store.postgresql_tables import (
     ATTEND,
     BYTES,
@@ -27,6 +26,7 @@ from bridge.store.postgresql_tables import (
     VERSION,
 )
 from bridge.store.sql import GIVEN, SqlDatabase
+from bridge.store.team_former import migrate
 
 STATEMENT_BYTES = 2 << 20
 """Events that are longer than so many characters are added by several statements. A server takes a

@@ -23,7 +23,7 @@ from bridge.store.postgresql import PostgresqlDatabase
 from bridge.store.postgresql_connection import MAX_ID
 from bridge.store.recorder import clocks
 from bridge.store.retention import EXPIRE_SECONDS, Retention
-from bridge.store.spool import SPOOL, follow
+from bridge.store.team_former import SPOOL, follow
 from bridge.text import iso, one_line
 
 SHIP_SECONDS = 0.1

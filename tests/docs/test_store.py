@@ -20,7 +20,7 @@ from bridge.store import (
     recorder,
     retention,
     shipping,
-    spool,
+    team_former,
     writer,
 )
 from bridge.store.database import Amount, Happened, Observer, Sent, Tenure, TracedXml
@@ -126,7 +126,7 @@ def test_each_role_can_do_its_part_with_what_the_page_grants_it(
                 store.append_stanzas(BY, [TracedXml(NIGHT, "in", "1", "<a/>")])
                 store.attend(mark.id, [(ROOM, BY.domain, Tenure(1, BY.run, 1, 2, 1, 2, False))])
                 store.hear(mark)
-                store.all(spool.KEEP, ("run", 1))
+                store.all(team_former.KEEP, ("run", 1))
             if deletes:
                 with store.transaction():
                     for holding in store.holdings():

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from bridge.settings.database_url import database_url
-from bridge.store import former, postgresql_moving
+from bridge.store import former, team_former
 from bridge.store.database import Query
 from bridge.store.errors import AwayStoreError, NotOurStoreError
 from bridge.store.postgresql import PostgresqlDatabase
@@ -136,7 +136,7 @@ def test_a_migrated_database_gives_no_id_again_though_its_newest_event_was_delet
 def test_a_migration_of_a_database_that_is_cut_off_goes_on_where_it_was(
     postgresql: Postgresql, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgresql_moving, "MOVED", 15)
+    monkeypatch.setattr(team_former, "MOVED", 15)
     url, insert, calls = database_url(restore(postgresql)), PostgresqlDatabase.insert, count(1)
 
     def insert_twice(self: PostgresqlDatabase, rows: Sequence[dict[str, Any]]) -> None:

@@ -21,9 +21,9 @@ from bridge.store.errors import AwayStoreError, NotOurStoreError, RefusedStoreEr
 from bridge.store.location import Team
 from bridge.store.recorder import Recorder
 from bridge.store.shipping import Shipper
-from bridge.store.spool import SPOOL
 from bridge.store.sqlite import open_file
 from bridge.store.tables import APPLICATION_ID
+from bridge.store.team_former import SPOOL
 from bridge.text import iso
 from bridge.xmpp.model.events import MessageReceived, encode
 from bridge.xmpp.model.filter import EventFilter
