@@ -47,6 +47,8 @@ class Capture:
         self._on_new = on_new
         self.streams: list[Examined] = []
         """The streams, in the order in which they began."""
+        self.failure: Stanza | None = None
+        """The latest failure of a program while no stream was under way."""
         self.left_out = 0
         """How many streams we dropped, because there were more than `MAX_STREAMS`."""
         self.holes = 0
@@ -149,6 +151,7 @@ class Capture:
             return False
         every = [each for streams in self._open.values() for each in streams]
         if stanza.element.tag == FAILURE:
+            self.failure = self.failure if every else stanza
             going = [each for each in every if each.cut is None]
             if len(going) == 1:  # with several, it is not known whose program failed
                 going[0].add(going[0].stream.fail(stanza))

@@ -51,6 +51,8 @@ def run(parsed: argparse.Namespace) -> int:
         part = f" ({capture.holes} {UNREAD})" if capture.holes else ""
         begin = "".join(reader.begin for reader in readers)
         nothing = f"no whole stanza was found whose sender is known{part}{named_in(begin)}"
+        if (failed := capture.failure) is not None:
+            nothing += f"; the program failed ({failed.place.words}): {failed.element.text}"
         complain(f"xmpp-bridge: {how_to(begin)}\n{one_line(nothing)}")
         return USAGE
     capture.finish()

@@ -92,6 +92,13 @@ def test_a_log_that_stops_while_tls_begins_says_so() -> None:
     assert told in ran.stdout.splitlines()[-1]
 
 
+def test_of_a_program_that_failed_before_any_stanza_the_exception_is_told() -> None:
+    ran = explain(text=f"12:00 INFO starting\n{PYTHON}\n")
+    assert (ran.returncode, ran.stdout) == (2, "")
+    told = 'the program failed (in line 10): "KeyError" ("\'oslo\'") in "/srv/bot.py", line 31'
+    assert ran.stderr.splitlines()[-1].endswith(told)
+
+
 def test_what_is_no_log_is_said_with_what_was_looked_for(tmp_path: Path) -> None:
     ran = explain(text="nothing\nhere\n")
     assert (ran.returncode, ran.stdout) == (2, "")
