@@ -21,7 +21,7 @@ from bridge.store.database import Query, Recorded, Span, Tenure
 from bridge.store.decision import absence
 from bridge.store.errors import AwayStoreError
 from bridge.store.location import Place, Team, lying_aside
-from bridge.store.pairing import Wanted, key_of, paired
+from bridge.store.pairing import Wanted, key_of, paired, told_at
 from bridge.store.postgresql import PostgresqlDatabase
 from bridge.store.reading import UNKNOWN, Extent, Reading
 from bridge.store.sqlite import open_file
@@ -218,10 +218,7 @@ class Walk:
             lacking = list[Record]()
             for room in {record.room for record in records}:
                 ours = [record for record in records if record.room == room]
-                wanted = [
-                    Wanted(key_of(encode(record.event)), record.at, -inf, ours=True)
-                    for record in ours
-                ]
+                wanted = [_wanted(record) for record in ours]
                 rows = paired(wanted, database.alike(room, domain, wanted, run), set())
                 lacking += [it for it, row in zip(ours, rows, strict=True) if row is None]
             return sorted(lacking, key=lambda record: record.number)
@@ -272,6 +269,12 @@ class Walk:
         unreadable = damaged + len(rows) - len(readable)
         span = database.span(replace(self._query, start=None, end=None))
         return _with_gaps(database, self._query.domain, readable), end, span, unreadable
+
+
+def _wanted(record: Record) -> Wanted:
+    event = encode(record.event)
+    stamp = told_at(event)
+    return Wanted(key_of(event), record.at if stamp is None else stamp, -inf, ours=True)
 
 
 def _match(cursor: str) -> re.Match[str]:

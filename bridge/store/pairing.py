@@ -5,12 +5,17 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
+from bridge.text import seconds_of
+
 SAME_SECONDS = 30.0
 """Two bridges observed the same event if all fields except VARYING ones are equal, and the times
 differ by at most this number of seconds."""
 
 STAMP_SECONDS = 1.0
 """A room may cut the time of its history to seconds."""
+
+BEHIND_SECONDS = 86_400.0
+"""If a room's stamp is further than this in the future, it is not believed."""
 
 # fmt: off
 VARYING = frozenset({
@@ -76,6 +81,17 @@ def key_of(event: Mapping[str, Any]) -> Key:
     said = {name: value for name, value in event.items() if name not in varying}
     stanza = event.get("stanzaId")
     return Key(_hash(_encode(said)), None if stanza is None else _hash(str(stanza)))
+
+
+def told_at(event: Mapping[str, Any]) -> float | None:
+    """Return when the room says that an event of its history was, in seconds since the epoch.
+
+    The room's own stamp may lie in the future by the clock of a bridge that is behind.
+    """
+    at = seconds_of(str(event.get("delayedFrom", "")))
+    stamp = None if "stampedBy" in event else seconds_of(str(event.get("stampedAt", "")))
+    believed = stamp is not None and at is not None and 0 < stamp - at <= BEHIND_SECONDS
+    return stamp if believed else at
 
 
 def _hash(text: str) -> int:

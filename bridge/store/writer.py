@@ -13,9 +13,9 @@ from typing import NamedTuple, TypeAlias
 
 from bridge.store.database import Happened, Observer, Tenure, TracedXml, weight
 from bridge.store.decision import writes_earlier
-from bridge.store.pairing import SAME_SECONDS, Wanted, key_of, paired
+from bridge.store.pairing import SAME_SECONDS, Wanted, key_of, paired, told_at
 from bridge.store.sqlite import SqliteDatabase
-from bridge.text import iso, seconds_of
+from bridge.text import iso
 
 OUTSIDE = "the room had not let the bridge in"
 """The `reason` of a gap that counts events that a room sent to a bridge outside of it."""
@@ -293,7 +293,7 @@ class Writer:
         written = self._unstored(room, messages, wanted) if messages else []
         written += others if room.writes_earlier else []
         for event in written:
-            stamp = _stamp(event)
+            stamp = told_at(event.happened.event)
             seen = event.happened.seen if stamp is None else stamp
             self._rows.append((event.number, event.happened._replace(seen=seen)))
 
@@ -317,14 +317,10 @@ class Writer:
             weights[fullest] -= event.weight
 
 
-def _stamp(event: Observed) -> float | None:
-    """Return when the room says that an event of its history was, in seconds since the epoch."""
-    return seconds_of(str(event.happened.event.get("delayedFrom", "")))
-
-
 def _wanted(event: Observed, since: float) -> Wanted:
     assert event.happened.key is not None  # `_take` sets both
-    seen = event.happened.seen if (stamp := _stamp(event)) is None else stamp
+    stamp = told_at(event.happened.event)
+    seen = event.happened.seen if stamp is None else stamp
     return Wanted(event.happened.key, seen or 0.0, since)
 
 

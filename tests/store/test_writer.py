@@ -102,6 +102,23 @@ def test_a_message_is_known_that_others_were_told_as_history_with_its_time_cut_t
     assert _marks(hall) == [mark]
 
 
+@pytest.mark.parametrize("jump", [-3_600.0, -40.0, 40.0, 3_600.0])
+def test_history_is_known_by_a_bridge_whose_clock_was_changed(jump: float, hall: Hall) -> None:
+    first = hall.start()
+    hall.enter(first)
+    mark, stamp = hall.say(), iso(hall.at)
+    hall.pass_time(1)
+    hall.jump = jump
+    for _ in range(2):
+        second = hall.start()
+        hall.enter(second)
+        shown = min(stamp, iso(hall.at))
+        told = {"delayedFrom": shown} | ({} if shown == stamp else {"stampedAt": stamp})
+        second.waiting.append(said(mark, at=hall.at, **told)._replace(earlier=True))
+        hall.pass_time(50)
+    assert _marks(hall) == [mark]
+
+
 def test_in_a_new_store_others_are_found_from_its_beginning(hall: Hall, tmp_path: Path) -> None:
     hall.start_two_inside()
     for _ in range(20):

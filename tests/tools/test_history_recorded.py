@@ -302,6 +302,13 @@ async def test_what_the_store_has_is_told_once_however_much_came_since(shelf: Sh
     assert bodies(page) == ["7"]
 
 
+async def test_old_history_that_the_store_has_is_not_told_again_from_memory(shelf: Shelf) -> None:
+    shelf.put(MessageReceived(f"{ROOM}/W", "W", "old"), at=NOW)
+    walk = await shelf.reader.walk([ROOM], EventFilter())
+    told = MessageReceived(f"{ROOM}/W", "W", "old", delayed_from=iso(NOW))
+    assert await walk.unrecorded([Record(1, NOW + 600, told, ROOM)], "epoch") == []
+
+
 async def test_large_events_of_the_store_are_compared_with_memory_a_few_at_a_time(
     shelf: Shelf,
 ) -> None:
