@@ -176,11 +176,12 @@ _BIND = f"{{{names.BIND}}}bind"
 def certain(element: Element) -> bool | None:
     """Return whether the client sent an element, if one side alone can send it; else None.
 
-    A stanza with `from` may be a stranger's, and says nothing; nor do empty features, which the
-    clients of protocols like XMPP send too.
+    A stanza with `from` may be a stranger's, and says nothing; nor do features without namespaces,
+    which the clients of protocols like XMPP send too.
     """
     if (sent := _ONE_SIDED.get(element.tag)) is not None:
-        return sent if len(element) or element.tag != names.FEATURES else None
+        is_other = element.tag == names.FEATURES and not any("}" in each.tag for each in element)
+        return None if is_other else sent
     if element.tag == names.HEADER and element.get("id") is not None and not _is_to_server(element):
         return False
     if element.tag == "handshake":

@@ -139,7 +139,7 @@ MAX_NAMED = 200
 
 _CONDITION = re.compile(
     rf"(?<![\w-])(?:{'|'.join(each for each in sorted(CONDITIONS) if '-' in each)})(?![\w-])"
-    r"|(?:(?<=rror: )|(?<=xception: )|(?<=[<(])|(?<=\(['\"])|(?<=\(u'))"
+    r"|(?:(?<=rror: )|(?<=rror )|(?<=rror type: )|(?<=xception: )|(?<=[<(])|(?<=\(['\"])|(?<=\(u'))"
     r"(?:conflict|forbidden|gone|reset)\b"
 )
 _SECRET = re.compile(

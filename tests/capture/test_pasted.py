@@ -78,6 +78,13 @@ NAMED: dict[str, tuple[list[str], str]] = {
         [BOUNCE[: BOUNCE.index("not-acceptable") + 25]],
         "is not in it",
     ),
+    "a protocol like XMPP, whose client tells features too": (
+        [
+            ">>  <stream:features><presence/></stream:features>",
+            "<<  <stream:error><ack/></stream:error>",
+        ],
+        "The server ended the connection (no known condition)",
+    ),
     "what a component itself refuses": (
         [
             f"<<< {GET}",
@@ -483,6 +490,8 @@ def test_the_answer_of_the_clients_own_account_is_known_without_its_login() -> N
         ("Closing session: Replaced by new connection (conflict)", "names conflict"),
         ("IN: ms'>sent too soon</text></stream:error>", "stream:error: \"IN: ms'>sent too soon"),
         ("protocol.Conflict: (u'conflict', '')", "names conflict"),
+        ("ERROR:yowsup:Stream Error type: conflict", "names conflict"),
+        ("[ERROR]: Stream error conflict", "names conflict"),
         ("see not-authorized-users.txt, a conflict, forbidden", ""),
     ],
 )
