@@ -575,8 +575,7 @@ def _with_tail(entry: _Entry, tail: str) -> _Entry:
     The line before may be the program's own, so the text behind goes first.
     """
     *_, own = entry.shape.split(_LINE)
-    tail = _BINARY_END.sub("", tail)
-    if tail and not has_word(own) and has_word(tail):
+    if tail and not has_word(own) and has_word(tail := _BINARY_END.sub("", tail)):
         return entry._replace(shape=f"{own}\n{shape_of(tail)[0]}")
     return entry
 

@@ -198,6 +198,8 @@ def refused(requests: Requests, client: Entity, rooms: Rooms, stanza: Stanza) ->
     }
     if name == "bounced" and room and not room.is_taken and room.why:
         words["hint"] = room.why["hint"]  # a banned client cannot just join again
+    if is_plain and type_ != "chat" and room is None and error.condition == "forbidden":
+        words["hint"] += " Some servers say so if the client has not joined the room."
     words["sent"] = f" The client sent it {original.place.words}." if original else ""
     if name == "bounced-chat":
         yield from rooms.returned(client, stanza)

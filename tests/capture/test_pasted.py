@@ -74,6 +74,10 @@ WRAPPED = [TALKATIVE[at : at + 65] for at in range(0, len(TALKATIVE), 65)]
 
 NAMED: dict[str, tuple[list[str], str]] = {
     "a refused message alone": ([BOUNCE], "is not in it"),
+    "a room that forbids, and is not seen to let the client in": (
+        [bounce("forbidden")],
+        "if the client has not joined the room",
+    ),
     "an error cut off within its condition": (
         [BOUNCE[: BOUNCE.index("not-acceptable") + 25]],
         "is not in it",
