@@ -130,12 +130,22 @@ def _step(evidence: Evidence, findings: dict[str, Finding], decides: str) -> Ste
     if decides == "answer" and sent is not None and not findings["answer"].symptom:
         again = Step("xmppSend", {"message": sent.body, "awaitSeconds": 10})
         return None if evidence.past.outcome else again
+    if decides == "answer" and _may_still_answer(evidence):
+        return Step("xmppWait", {"from": nickname, "timeoutSeconds": 10})
     misses = decides in {"", "voice"} and not (decides and findings[decides].ok is False)
     if not (misses or (decides == "answer" and answering.is_in_other_form(evidence))):
         return None
     hidden = evidence.occupant is None and evidence.status.shows_all
     asking = {"message": answering.question_for(evidence), "awaitSeconds": 10, "from": nickname}
     return None if hidden else Step("xmppSend", asking)
+
+
+def _may_still_answer(evidence: Evidence) -> bool:
+    """Whether another occupant spoke so soon that the bridge waited no longer for this one."""
+    heard, others = evidence.past.heard, evidence.past.others
+    if heard is None or evidence.now - heard.at >= answering.LATE_MS / 1000:
+        return False
+    return any(other.is_public and other.number > heard.number for other in others)
 
 
 def look_over(evidence: Evidence) -> tuple[Outcome, str, Finding]:

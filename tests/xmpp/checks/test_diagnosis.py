@@ -125,6 +125,21 @@ def test_a_room_that_was_destroyed_or_put_the_bridge_out_is_not_entered_by_a_che
     assert find(evidence(status=out, occupant=None, ping=None)).step == step
 
 
+@pytest.mark.parametrize(
+    ("more", "now", "step"),
+    [
+        ([said("pong", "Eve")], 3.0, Step("xmppWait", {"from": "Robot", "timeoutSeconds": 10})),
+        ([said("pong", "Eve")], 1.0 + LATE_MS / 1000, None),
+        ([], 3.0, None),
+    ],
+)
+def test_if_another_answered_first_the_bot_is_waited_for(
+    more: list[Event], now: float, step: Step | None
+) -> None:
+    found = find(evidence(SENT, HEARD, *more)._replace(now=now))
+    assert (found.outcome, found.finding, found.step) == ("unknown", "answer", step)
+
+
 def test_who_says_the_same_again_and_again_may_report_it_and_is_not_accused() -> None:
     alarm = [said("ALERT disk full")] * (LOOP_REPEATS + 3)
     found = find(evidence(*alarm, seconds=0.5))
