@@ -22,6 +22,17 @@ _ESCAPE = re.compile(
 )
 _BYTE = re.compile(r"\\(?:x[89a-f]|[23][0-7]{2})")
 _LETTERS = dict(zip("nrtbfve0", "\n\r\t\b\f\v\x1b\0", strict=True))
+_EATEN = re.compile(
+    r"(?:(?<![<:/\w])(?=stream:(?:error|features)(?:<(?!/?stream:)|[^<>]*</stream:error>))"
+    r"|^(?=stream:error$)|(?:^|(?<=>)|(?<=:error)|(?<=:features))(?=/stream:))"
+    r"(/?stream:(?:error|features|stream))"
+)
+"""A tag of a stream whose brackets a web page took for its own."""
+
+
+def mended(text: str) -> str:
+    """Return `text` with the brackets of a stream's tags that a web page took for its own."""
+    return _EATEN.sub(r"<\1>", text)
 
 
 def unescaped(text: str, *, is_bytes: bool = False) -> str:

@@ -42,6 +42,15 @@ ALONE_WORDS = frozenset({"in", "out"})
 """Words that count as the last word before the XML only, or with their opposite: sentences and
 tracebacks have them, too."""
 
+CONTAINER = re.compile(
+    r"""^(?:\S+\ +\|\ (?=\s*<|\s*[A-Z]{2,3}\s*$)                     # docker compose
+      | \d{4}-\d\d-\d\dT\S+\ (?:stdout|stderr)\ [FP]\               # Kubernetes
+      | [A-Z][a-z]{2}\ [\ \d]\d\ \d\d:\d\d:\d\d\ \S+\ [^\s:]+:\     # journald, syslog
+    )""",
+    re.VERBOSE,
+)
+"""The text that containers and journald put in front of each line of a program's output."""
+
 
 class StreamWords(NamedTuple):
     """A line without XML that stands for the end or the beginning of a stream."""

@@ -22,8 +22,16 @@ from bridge.capture.elements import (
     refusal_in,
     unwrapped,
 )
-from bridge.capture.escapes import NAMES, opens_field, undoubled, unescaped, unquoted, way_of
-from bridge.capture.formats import DISCONNECTING, ROWS, TYPED
+from bridge.capture.escapes import (
+    NAMES,
+    mended,
+    opens_field,
+    undoubled,
+    unescaped,
+    unquoted,
+    way_of,
+)
+from bridge.capture.formats import CONTAINER, DISCONNECTING, ROWS, TYPED
 from bridge.capture.stanza import HOLE, LogPlace
 from bridge.capture.times import time_in
 from bridge.newest import Newest
@@ -90,14 +98,6 @@ _GOES_ON = re.compile(r'">>|"\s*$')
 """The end of a binary of Erlang, or of its part in a line. Some write line breaks as they are."""
 _BROKEN_BINARY = re.compile(r'"[^\S\n]*\n\s*"')
 _ERLANG, _QUOTES, _LINE = '<<"', "'\"", "\n"
-_CONTAINER = re.compile(
-    r"""^(?:\S+\ +\|\ (?=\s*<|\s*[A-Z]{2,3}\s*$)                     # docker compose
-      | \d{4}-\d\d-\d\dT\S+\ (?:stdout|stderr)\ [FP]\               # Kubernetes
-      | [A-Z][a-z]{2}\ [\ \d]\d\ \d\d:\d\d:\d\d\ \S+\ [^\s:]+:\     # journald, syslog
-    )""",
-    re.VERBOSE,
-)
-"""The text that containers and journald put in front of each line of a program's output."""
 _KEY = re.compile(r"""\W*[\w-]+["']?\s*[:=]\W*""")
 _MEMBER = re.compile(r"""\W*[\w-]+["']?\s*[:=]\W*\w+\W*""")
 """A line with one member of an object, as YAML and consoles write it."""
@@ -105,8 +105,6 @@ _LAST = 4
 """We compare so many characters first, since that is quick."""
 _WRAPPER = re.compile(r"<([\w.:-]+)(?:\s[^<>]*)?>(<!\[CDATA\[)?[^<>]*$")
 """An element of the logger's own around what it logs."""
-_EATEN = re.compile(r"(?<![<:/\w])stream:error([^<>]*)</stream:error>")
-"""A stream error whose first tag a web page took for its own."""
 _BRACKET = re.compile(r"""<(?![\d<"])|&lt;|\\u003[cC]|«""")
 """Where an element may begin, however it is written. Erlang's processes and binaries are none."""
 
@@ -218,6 +216,8 @@ class Fragments:
 
     def feed(self, line: Line) -> list[Fragment]:
         """Read a line; return the fragments that are surely whole by now, and the holes."""
+        if "stream:" in line.text:
+            line = line._replace(text=mended(line.text))
         fragments = self._begin(line) if self._open is None else self._go_on(line)
         while self._entries and self._open is None:
             entries, self._entries = self._entries, []
@@ -285,8 +285,6 @@ class Fragments:
             return data
         if "<" in text[:2] and _DECLARATION.match(text):
             return []
-        if "stream:error" in text:
-            text = _EATEN.sub(r"<stream:error>\1</stream:error>", text)
         start, meaning = _start_in(text), None
         if start is not None:
             self._has_raw = not self._is_escaped
@@ -318,7 +316,7 @@ class Fragments:
         return self._read(entry, xml, head)
 
     def _entry(self, line: Line, head: str) -> _Entry:
-        container = None if head and line.text.startswith(head) else _CONTAINER.match(line.text)
+        container = None if head and line.text.startswith(head) else CONTAINER.match(line.text)
         seconds, at = time_in(f"{container[0]}{head}" if container else head)
         # Most heads differ in the time alone.
         shape, session = shape_of(head.replace(at, "#", 1) if at else head)
@@ -549,7 +547,7 @@ def _without_container(text: str) -> str:
     """Return a line without what a container or journald put in front of it."""
     if text[:1].isspace():
         return text
-    container = _CONTAINER.match(text)
+    container = CONTAINER.match(text)
     return text if container is None else text[container.end() :]
 
 

@@ -229,7 +229,7 @@ def given_up(login: LoginState, client: Entity, stanza: Stanza) -> Iterator[Find
     """Find that the client gave the login up, or did not try it."""
     if stanza.element.tag == names.HEADER and login.restarting:
         return
-    if login.authenticated or client.ended or not client.is_complete:
+    if login.authenticated or client.ended or not (client.is_complete and client.has_received):
         return
     if login.mechanism:
         when = "after the server's challenge" if login.challenges else "before the server answered"

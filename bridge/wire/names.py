@@ -184,8 +184,8 @@ def condition_of(error: Element) -> tuple[str, str | None]:
     """Return the condition and the text of an error of a stanza, a stream or SASL.
 
     The text may be the host to go to. RFC 3920 wrote `xml-not-well-formed` for `not-well-formed`,
-    and the servers before it put their text into the error itself. Some loggers leave namespaces
-    out.
+    and the servers before it put their text into the error itself; WhatsApp's has the condition as
+    the attribute `text`. Some loggers leave namespaces out.
     """
     own, condition, text, host = split(error.tag)[0], "", None, None
     for child in error:
@@ -198,5 +198,7 @@ def condition_of(error: Element) -> tuple[str, str | None]:
         elif name in CONDITIONS and not condition:
             condition = name
             host = child.text if name == "see-other-host" else None
-    alone = (error.text or "").strip()
+    alone = error.get("text", "") or (error.text or "").strip()
+    if not condition and alone in CONDITIONS:
+        condition, alone = alone, ""
     return condition or "undefined-condition", text or host or alone or None

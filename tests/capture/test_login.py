@@ -146,6 +146,11 @@ def test_tls_that_was_not_begun_cites_the_line_of_the_offer() -> None:
     assert finding.message.endswith("TLS (in line 3), and the client did not begin it.")
 
 
+def test_a_login_of_which_the_log_has_one_side_was_not_given_up() -> None:
+    sent = [line for line in LOGIN if line.startswith(">>>")]
+    assert found(*sent, *sent) == []
+
+
 ASK = LOGIN[10]
 TAKEN = f"<<< <iq type='error' id='b'>{error('conflict')}</iq>"
 BOUND = LOGIN[11]

@@ -32,6 +32,7 @@ def test_the_conditions_are_those_of_the_standard() -> None:
         (f"<xml-not-well-formed {STREAMS}/>", "not-well-formed", None),
         (f"<not-authorized {SASL}/><text {SASL}/>", "not-authorized", None),
         ("<conflict/><text>in the error's own namespace</text>", "conflict", "in the error's own"),
+        ("conflict", "conflict", None),
         ("", "undefined-condition", None),
     ],
 )
@@ -40,6 +41,11 @@ def test_an_error_has_a_condition_of_the_standard_and_a_text(
 ) -> None:
     named, said = names.condition_of(parsed(f"<error>{content}</error>"))
     assert (named, (said or "")[: len(text or "")] or None) == (condition, text)
+
+
+def test_the_error_of_whatsapp_has_its_condition_in_an_attribute() -> None:
+    error = parsed('<error code="404" text="item-not-found"/>')
+    assert names.condition_of(error) == ("item-not-found", None)
 
 
 def test_a_text_of_sasl2_is_in_the_namespace_of_the_failure() -> None:
