@@ -49,7 +49,12 @@ def absence(
     yet: another bridge may still be in the room, although its last word is some seconds old.
     """
     begun = (entered.since, entered.file, entered.id)
-    before = [tenure for tenure in tenures if (tenure.since, tenure.file, tenure.id) < begun]
+    before = [
+        tenure
+        for tenure in tenures
+        if (tenure.since, tenure.file, tenure.id) < begun
+        and (tenure.run, tenure.id) != (entered.run, entered.id)  # the same, out of a copied file
+    ]
     last = max(before, key=lambda tenure: tenure.until, default=None)
     if last is None or last.until >= entered.since:
         return None
