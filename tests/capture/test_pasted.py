@@ -188,17 +188,6 @@ NAMED: dict[str, tuple[list[str], str]] = {
         ["RECV:", "stream:error", "<conflict/>", "/stream:error"],
         "Another session",
     ),
-    "features that a client of a protocol like XMPP sends": (
-        [
-            *(
-                "rx <stream:error>",
-                "rx   <system-shutdown></system-shutdown>",
-                "rx </stream:error>",
-            ),
-            *("tx <stream:features>", "tx   <presence></presence>", "tx </stream:features>"),
-        ],
-        "shutting down",
-    ),
     "another nickname than asked for, in two stanzas alone": (
         [
             f"<presence to='{ROOM}/Bo' from='bot@x/r'><x xmlns='{MUC}'/></presence>",
