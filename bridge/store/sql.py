@@ -170,9 +170,10 @@ class SqlDatabase(ABC):
         """
         rows = list[dict[str, Any]]()
         for each in happened:
-            by, origin = each.observer, {"file": file, "number": each.row}
-            place, observer = self.place(each.room, by.domain), self.observer(by)
-            rows.append(queries.columns_of(each, place, observer) | origin)
+            by = each.observer
+            row = queries.columns_of(each, self.place(each.room, by.domain), self.observer(by))
+            row["file"], row["number"] = file, each.row
+            rows.append(row)
         self.insert(rows)
 
     def insert(self, rows: Sequence[dict[str, Any]]) -> None:
@@ -197,8 +198,9 @@ class SqlDatabase(ABC):
         if stanzas:
             common = {"observer": self.observer(observer), "file": file, "number": number}
             rows = [
-                it._asdict() | common | {"at": round(it.at * 1000), "xml": queries.storable(it.xml)}
-                for it in stanzas
+                {"at": round(at * 1000), "direction": direction, "connection": connection}
+                | {"xml": queries.storable(xml), **common}
+                for at, direction, connection, xml in stanzas
             ]
             last = self.add("traffic", rows)
             self.all(
