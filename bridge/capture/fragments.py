@@ -76,8 +76,8 @@ _START = re.compile(
 """The beginning of an element of XMPP, or of anything in data of a socket. In the repr of an object
 the first value may have no quotes."""
 _NAMED = re.compile(
-    r"(?:(?<=b['\"])|(?<=<<\"))<|<(?:\?|\\?/|stream:(?!stream>)|(?:message|presence|iq)\b(?!>[^<\s\\])"
-    r"|(?:stream(?!:)|handshake)\b)"
+    r"(?:(?<=b['\"])|(?<=<<\"))<|<(?:\?|\\?/|stream:|(?:message|presence|iq)\b(?!>[^<\s\\])"
+    r"|(?:stream|handshake)\b)"
     r"|[^>]*xmlns="
 )
 """An element whose name means nothing else, or that has a namespace."""
@@ -299,7 +299,7 @@ class Fragments:
         row = DISCONNECTING.search(text) if "Disconnecting" in text else None
         start = row.end() if row else start
         head = text[:start]
-        if TYPED in head:
+        if TYPED in head or text.startswith("<stream:stream>", start):  # the header in prose
             return []
         head = _with_word(line.context, previous, head)
         entry = self._entry(line, head)
