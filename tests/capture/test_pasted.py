@@ -97,7 +97,7 @@ NAMED: dict[str, tuple[list[str], str]] = {
         '"c.x" sent the error gone, by iq',
     ),
     "a client that names its process": (
-        ["Send:#:<0.1.0>: <presence to='r@x/bot'/>", "Recv:#:<0.1.0>: " + OTHER.format("r@x")],
+        ["`Send:#:<0.1.0>: <presence to='r@x/bot'/>", "Recv:#:<0.1.0>: " + OTHER.format("r@x")],
         "had no muc element",
     ),
     "behind words": ([f"bot.js: [xmpp error]{BOUNCE}"], "is not in it"),
