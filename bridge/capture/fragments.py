@@ -94,7 +94,7 @@ _OF_XMPP = re.compile(
 )
 _BINARIES = ("b'", 'b"', '<<"')
 _BINARY_END = re.compile(r'"(?:/utf8)?>>[^"]*$')
-_GOES_ON = re.compile(r'">>|"\s*$')
+_GOES_ON = re.compile(r'"(?:/utf8)?>>|"\s*$')
 """The end of a binary of Erlang, or of its part in a line. Some write line breaks as they are."""
 _BROKEN_BINARY = re.compile(r'"[^\S\n]*\n\s*"')
 _ERLANG, _QUOTES, _LINE = '<<"', "'\"", "\n"
@@ -236,8 +236,8 @@ class Fragments:
     def goes_on(self, text: str) -> bool:
         """Add a line of the open entry, if that is quickly seen; return whether it was added.
 
-        It is an indented tag, with text and its end tag or without, and not the last tag of the
-        entry. Most lines of an entry are.
+        It is an indented tag behind a tag, with text and its end tag or without, and not the last
+        tag of the entry. Most lines of an entry are.
         """
         entry = self._open
         if entry is None or entry.meaning is not None or entry.end or not self._last_tag:
@@ -245,11 +245,12 @@ class Fragments:
         if not text[:1].isspace() and not (text := _without_container(text))[:1].isspace():
             return False
         tag, before = text.lstrip(), self._rest.text
-        is_alone = tag.startswith("<") and tag.count("<") <= 1 + ("</" in tag[1:])
-        if not is_alone or self._last_tag in tag or self._entries or self._binary:
+        # Only its end tag may follow.
+        behind = tag.find("<", 1)
+        is_alone = behind < 0 or (tag.startswith("</", behind) and tag.count("<") == 2)
+        if not is_alone or tag[:1] != "<" or self._last_tag in tag or self._entries or self._binary:
             return False
-        is_in_tag = not before.endswith(">") and before.rfind("<") > before.rfind(">")
-        if is_in_tag or len(before) + len(text) >= MAX_ENTRY_CHARACTERS:
+        if not before.endswith(">") or len(before) + len(text) >= MAX_ENTRY_CHARACTERS:
             return False
         self._rest.text = f"{before}\n{text}"
         return True
@@ -600,7 +601,7 @@ def _begins(previous: str, head: str) -> bool:
 
 def _is_whole(elements: list[Element], rest: str) -> bool:
     """Whether an entry's text is over with these elements."""
-    if not elements or BEGINS_TAG.search(rest):
+    if not elements or ("<" in rest and BEGINS_TAG.search(rest)):
         return False
     return elements[-1].tag != HOLE or bool(elements[-1].text)
 

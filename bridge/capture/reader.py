@@ -158,13 +158,13 @@ class LogReader:
         line = line.strip("\0\r\n")
         if "\x1b" in line:
             line = _COLOUR.sub("", line)
-        joint = "" if self._is_full else "\n"
-        if self._is_full or len(line) >= self._width:
+        was_full = self._is_full
+        if was_full or len(line) >= self._width:
             self._measure(len(line))
         if len(self.begin) < MAX_BEGIN:
             line = line if self.begin else line.removeprefix(_BYTE_ORDER_MARK)
             self.begin += f"{line[:MAX_BEGIN]}\n"
-        if joint and not self._object and self._fragments.goes_on(line):
+        if not self._object and self._fragments.goes_on(line):
             return ()
         was_open = self._fragments.is_open
         # Within a stanza, a line of JSON is part of a message.
@@ -175,6 +175,7 @@ class LogReader:
         if "{" in line and not was_open and (members := _members_behind(line)) is not None:
             head, value = members
             return self._taken(self._read_members(value, (line,), "", head))
+        joint = "" if was_full else "\n"
         fragments = self._fragments.feed(Line(line, self.lines, joint=joint))
         if was_open and not fragments:
             return ()

@@ -158,10 +158,11 @@ def test_words_that_stand_for_headers_and_footers_are_read(line: str, sent: bool
     assert (captured.sent, captured.element.tag) == (sent, tag)
 
 
-def test_socket_data_that_is_cut_anywhere_is_joined() -> None:
+@pytest.mark.parametrize("around", ["RECV b'{}'", 'RECV <<"{}">>', 'RECV <<"{}"/utf8>>'])
+def test_socket_data_that_is_cut_anywhere_is_joined(around: str) -> None:
     xml = "<message from='a@b/c'><body>one</body></message><presence/>"
     for at in range(1, len(xml)):
-        parts = [f"RECV {part.encode()!r}" for part in (xml[:at], xml[at:])]
+        parts = [around.format(part.replace("'", "\\'")) for part in (xml[:at], xml[at:])]
         assert shape(read(parts)) == [(False, "message"), (False, "presence")], at
 
 
