@@ -4,10 +4,13 @@ import fcntl
 import os
 import re
 import secrets
+import signal
 import stat
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import FrameType
 
 _TEMPORARY = re.compile(r"\.xmpp-bridge-([1-9][0-9]*)-[0-9a-f]{8}\.tmp")
 """Matches the name of a temporary file; the number is the process that made it."""
@@ -96,3 +99,24 @@ def _is_running(process: int) -> bool:
     except PermissionError:
         pass  # it is another user's
     return True
+
+
+@contextmanager
+def signals_held() -> Iterator[None]:
+    """Have signals that end the process wait until the block has ended."""
+    came: list[int] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        came.append(number)
+
+    former = {}
+    if threading.current_thread() is threading.main_thread():  # only this thread gets signals
+        numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        former = {number: signal.signal(number, note) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in former.items():
+            signal.signal(number, handler)
+        for each in came:
+            signal.raise_signal(each)

@@ -8,11 +8,12 @@ import argparse
 import asyncio
 import os
 import shlex
+import signal
 import ssl
 import subprocess
 import sys
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from getpass import getpass
 from hashlib import sha256
@@ -54,6 +55,9 @@ UNKNOWN = {"XMPP_PASSWORD": "-", "MUC_ROOM": "room@conference.invalid"}
 
 FROM_DNS = "-"
 """The answer that stands for the server that DNS names. Then XMPP_SERVICE is not set."""
+
+LOOK_SECONDS = 0.2
+"""How long a signal waits if it comes after a question is shown and before its answer is read."""
 
 MAX_ROOMS = 30
 """The most rooms in the list: so many fit on a terminal. The person may name any other room."""
@@ -298,7 +302,8 @@ def say(text: str, *, failed: bool = False) -> None:
 def ask(question: str, default: str = "", *, secret: bool = False) -> str:
     """Return the line that is typed, or the default if it is empty; a `secret` is not shown."""
     usual = f" [{'***' if secret else one_line(default)}]" if default else ""
-    typed = (getpass if secret else input)(f"{question}{usual}: ")
+    with _signals_seen():
+        typed = (getpass if secret else input)(f"{question}{usual}: ")
     return (typed if secret else typed.strip()) or default
 
 
@@ -307,3 +312,19 @@ def agrees(question: str, *, default: bool) -> bool:
     while (answer := ask(f"{question} (y/n)", "ny"[default]).lower()) not in {"y", "n"}:
         say("Please answer y or n.")
     return answer == "y"
+
+
+@contextmanager
+def _signals_seen() -> Iterator[None]:
+    """Interrupt the reading of a line often enough for a handler of a signal to run.
+
+    Python runs the handler of a signal that interrupts the reading. The handler of a signal that
+    came just before would wait for a key.
+    """
+    former = signal.signal(signal.SIGALRM, lambda *_: None)
+    signal.setitimer(signal.ITIMER_REAL, LOOK_SECONDS, LOOK_SECONDS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, former)

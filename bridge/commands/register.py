@@ -4,7 +4,7 @@ import argparse
 import os
 
 from bridge.commands.configuration import PACKAGE_ROOT, current_directory
-from bridge.commands.exit import FAILURE, SUCCESS, USAGE, exit_on_termination
+from bridge.commands.exit import FAILURE, SUCCESS, USAGE
 from bridge.logs import complain, write_out
 from bridge.registration.errors import LaunchError, RegistrationError
 from bridge.registration.launch import find_env_file
@@ -13,7 +13,6 @@ from bridge.registration.register import location_of, register, unregister
 
 def run(parsed: argparse.Namespace) -> int:
     """Register or unregister this bridge, as the command line says."""
-    exit_on_termination()
     try:
         location = location_of(parsed.client, parsed.name)
         if parsed.command == "unregister":

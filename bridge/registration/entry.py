@@ -68,7 +68,7 @@ def new_entry(client: Agent, command: Sequence[str], old: Entry, *, approve_send
     entry |= {key: value for key, value in old.items() if key not in ("args", "env")}
     entry["command"], *arguments = command
     added = [word for word in user_arguments(old.get("args")) if word not in arguments]
-    entry["args"] = [*arguments, *added]
+    entry["args"] = _in_former_order([*arguments, *added], old.get("args"))
     env = _table(old.get("env"))
     if env or client.key == "claude":  # Claude's own command writes an empty `env`, too
         entry["env"] = env
@@ -91,6 +91,15 @@ def user_arguments(args: object) -> Sequence[str]:
         at = words.index(ENV_FILE_OPTION)
         words = words[:at] + words[at + 2 :]
     return [word for word in words if not word.startswith(f"{ENV_FILE_OPTION}=")]
+
+
+def _in_former_order(args: list[str], old: object) -> list[str]:
+    """Return `args`; if the `old` arguments differ in nothing but their order, return these."""
+    if not isinstance(old, list) or not all(isinstance(word, str) for word in old):
+        return args
+    words = old[1:] if old[:1] == ["serve"] else old
+    pairs = {pair for pair in pairwise(args) if pair[0] in ("-m", ENV_FILE_OPTION)}
+    return old if sorted(words) == sorted(args) and pairs <= {*pairwise(words)} else args
 
 
 def _table(value: object) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 
-from bridge.files import make_folder, replacing
+from bridge.files import make_folder, replacing, signals_held
 from bridge.registration.errors import RegistrationError
 from bridge.settings.sources import UnusableError, read_text
 
@@ -56,7 +56,7 @@ class ConfigFile:
         A new file has no backup. Raises `RegistrationError`, also when the file no longer holds
         `before`.
         """
-        with _naming(self.path, "written"):
+        with signals_held(), _naming(self.path, "written"):
             make_folder(self._target.parent)
             with replacing(self._target) as new:
                 self._write(new, after)
@@ -71,7 +71,7 @@ class ConfigFile:
 
     def remove(self, before: str) -> None:
         """Remove the file, which has to hold `before`; raises `RegistrationError`."""
-        with _naming(self.path, "removed"):
+        with signals_held(), _naming(self.path, "removed"):
             self._expect(before)
             self._target.unlink()
 

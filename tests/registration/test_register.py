@@ -168,6 +168,28 @@ def test_a_file_that_would_lose_comments_is_left_and_all_is_shown(key: str, home
     assert location.read(location.client.file.read_text()) is None
 
 
+@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["--read-only", "--env-file", "/home/me/.env"],
+        ["serve", "--toolset=a", "--env-file", "/home/me/.env", "--read-only"],
+    ],
+)
+def test_a_file_is_not_rewritten_to_change_an_order(args: list[str], key: str, home: Path) -> None:
+    location = _location(home, key)
+    _register(location)
+    entry = location.read(location.client.file.read_text())
+    assert entry is not None
+    entry = dict(reversed(entry.items())) | {"args": args}
+    _write(location, _with(location, "", entry))
+    assert plan(location, LAUNCH) == []
+    # A path that only seems to be the option's is none.
+    odd = ["/home/me/.env", "--env-file", "--read-only"]
+    _write(location, _with(location, "", entry | {"args": odd}))
+    assert plan(location, LAUNCH) != []
+
+
 def test_the_time_for_a_file_grows_no_faster_than_the_file(home: Path) -> None:
     """Four thousand projects take half a second here; what is quadratic takes sixty."""
     location = _location(home, "codex")
