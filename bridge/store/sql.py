@@ -382,7 +382,7 @@ class SqlDatabase(ABC):
         exact = self.CONTAINS.format(self.LOWER.format("event"))
         if query.mentions:
             where.append(exact)
-            # `lower` of both databases changes the letters of ASCII only, as that of bytes does.
+            # `lower` changes only the letters of ASCII, in both databases and in `bytes`.
             values.append(queries.encoded(query.mentions)[1:-1].encode().lower().decode())
         if query.contains:
             said = self.CONTAINS.format(self.SAID)

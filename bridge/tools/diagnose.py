@@ -335,6 +335,7 @@ def _stream_of(
 
     It may take seconds, so it runs in a thread.
     """
+    # Imported here: the reader of logs is loaded once a log is read.
     from bridge.tools import botlog
 
     log = link.bot_logs.get(known.nickname) or link.bot_logs.get(visible(known.nickname))
@@ -483,7 +484,7 @@ class _Seen:
         return records, before
 
     def answers_to(self, said: Record | None, records: Sequence[Record]) -> list[Entry]:
-        """Return those of `records`, the newest first, that answer what we `said`, oldest first."""
+        """Return the answers to what we `said`, oldest first; `records` begin with the newest."""
         journal, answers = self._link.participant.journal, list[Entry]()
         for reply in reversed(records) if said else ():
             if said and len(answers) < MAX_ANSWERS and (entry := answer(reply, journal, said)):
