@@ -50,7 +50,7 @@ class StyledScreen(Screen):
                         (character, self._classes.get((row, column), ""))
                         for column, character in enumerate(line)
                     ),
-                    key=lambda one: one[1],
+                    key=lambda each: each[1],
                 )
             ]
             for row, line in enumerate(self.lines)

@@ -45,14 +45,14 @@ def counted(package: Path) -> dict[str, int]:
 
     Every line of a template and of a table of data counts.
     """
-    found = Counter[str]()
+    counts = Counter[str]()
     for path in package.rglob("*"):
         folder = str(path.parent.relative_to(package.parent))
         if path.suffix == ".py":
-            found[folder] += code_lines(path.read_text("utf-8"))
+            counts[folder] += code_lines(path.read_text("utf-8"))
         elif path.is_file() and path.suffix in NO_PYTHON:
-            found[folder] += len(path.read_text("utf-8").splitlines())
-    return dict(sorted(found.items()))
+            counts[folder] += len(path.read_text("utf-8").splitlines())
+    return dict(sorted(counts.items()))
 
 
 if __name__ == "__main__":

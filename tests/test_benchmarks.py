@@ -6,12 +6,12 @@ from tests.benchmarks.command import MEASURES
 from tests.benchmarks.report import BEGIN, END, README, RESULTS, Report, outcome_of
 
 KEPT = json.loads(RESULTS.read_text(encoding="utf-8"))
-REPORT = Report(KEPT["machine"], [outcome_of(one) for one in KEPT["outcomes"]])
+REPORT = Report(KEPT["machine"], [outcome_of(each) for each in KEPT["outcomes"]])
 PAGE = README.read_text(encoding="utf-8")
 
 
 def test_every_measure_was_taken_nine_times_and_stands_on_the_page() -> None:
-    assert [one.name for one in REPORT.outcomes] == list(MEASURES)
+    assert [each.name for each in REPORT.outcomes] == list(MEASURES)
     for outcome in REPORT.outcomes:
         for series in outcome.series:
             assert len(series.values) >= 9, series

@@ -136,9 +136,9 @@ def _imports(module: str, node: ast.AST, *, on_loading: bool = True) -> Iterator
     for child in ast.iter_child_nodes(node):
         match child:
             case ast.Import(names=names):
-                yield from (Import(module, one.name, on_loading) for one in names)
+                yield from (Import(module, each.name, on_loading) for each in names)
             case ast.ImportFrom(module=str(source), names=names, level=0):
-                yield from (Import(module, f"{source}.{one.name}", on_loading) for one in names)
+                yield from (Import(module, f"{source}.{each.name}", on_loading) for each in names)
             case ast.ImportFrom():
                 raise AssertionError(f"{module} has a relative import: write it out")
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.Lambda():
@@ -159,7 +159,7 @@ HELD = PURE | {
 
 @cache
 def imports() -> Sequence[Import]:
-    return [one for module, tree in trees().items() for one in _imports(module, tree)]
+    return [each for module, tree in trees().items() for each in _imports(module, tree)]
 
 
 def _layer(module: str) -> tuple[int, str]:
@@ -172,15 +172,15 @@ def _layer(module: str) -> tuple[int, str]:
 
 
 def test_a_module_imports_only_what_stands_below_it_or_in_its_own_package() -> None:
-    ours = [one for one in imports() if one.imported.startswith("bridge.")]
-    ours = [one for one in ours if one.imported != "bridge.__version__"]
-    assert len({one.importer for one in ours}) > 100
+    ours = [each for each in imports() if each.imported.startswith("bridge.")]
+    ours = [each for each in ours if each.imported != "bridge.__version__"]
+    assert len({each.importer for each in ours}) > 100
     breaches = []
-    for one in ours:
-        (above, importer), (below, imported) = _layer(one.importer), _layer(one.imported)
+    for each in ours:
+        (above, importer), (below, imported) = _layer(each.importer), _layer(each.imported)
         if importer != imported and above >= below:
-            breaches.append(one)
-    assert not [str(one) for one in breaches]
+            breaches.append(each)
+    assert not [str(each) for each in breaches]
 
 
 @dataclass(frozen=True)
@@ -196,10 +196,10 @@ class Law:
     """Parts of those who may."""
     on_loading: bool = False
 
-    def is_broken_by(self, one: Import) -> bool:
-        concerns = one.by(*self.by) and not one.by(*self.except_by)
-        concerns = concerns and (one.on_loading or not self.on_loading)
-        return concerns and one.of(*self.what) and not one.of(*self.but)
+    def is_broken_by(self, link: Import) -> bool:
+        concerns = link.by(*self.by) and not link.by(*self.except_by)
+        concerns = concerns and (link.on_loading or not self.on_loading)
+        return concerns and link.of(*self.what) and not link.of(*self.but)
 
 
 TERMINAL = tuple(f"bridge.client.{name}" for name in ("completion", "history", "terminal"))
@@ -260,28 +260,28 @@ LAWS = {
 
 @pytest.mark.parametrize("law", LAWS)
 def test_each_law_on_imports_holds(law: str) -> None:
-    assert not [str(one) for one in imports() if LAWS[law].is_broken_by(one)]
+    assert not [str(each) for each in imports() if LAWS[law].is_broken_by(each)]
 
 
 @pytest.mark.parametrize("module", sorted(HELD))
 def test_a_pure_module_touches_nothing_outside(module: str) -> None:
-    found = [one for one in imports() if one.importer == module]
-    touching = [one for one in found if one.imported not in NAMES_OF_FAILURES]
-    assert not [str(one) for one in touching if one.of(*IMPURE)]
-    ours = [one for one in found if one.of("bridge") and one.on_loading]
-    assert not [str(one) for one in ours if not one.of(*HELD, VALUES_FROM_OUTSIDE)]
+    links = [each for each in imports() if each.importer == module]
+    touching = [each for each in links if each.imported not in NAMES_OF_FAILURES]
+    assert not [str(each) for each in touching if each.of(*IMPURE)]
+    ours = [each for each in links if each.of("bridge") and each.on_loading]
+    assert not [str(each) for each in ours if not each.of(*HELD, VALUES_FROM_OUTSIDE)]
     called = [node.func for node in ast.walk(trees()[module]) if isinstance(node, ast.Call)]
-    assert not [one for one in called if isinstance(one, ast.Name) and one.id == "open"]
-    assert not [one for one in called if isinstance(one, ast.Attribute) and one.attr in CLOCKS]
+    assert not [each for each in called if isinstance(each, ast.Name) and each.id == "open"]
+    assert not [each for each in called if isinstance(each, ast.Attribute) and each.attr in CLOCKS]
 
 
 @pytest.mark.parametrize("package", ["bridge.wire", "bridge.sandbox"])
 def test_what_stands_on_the_standard_library_stands_on_nothing_else(package: str) -> None:
     assert not [
-        str(one)
-        for one in imports()
-        if one.by(package) and not one.of(package, "bridge.wire", *sys.stdlib_module_names)
-        if one.importer != "bridge.sandbox.certificate"  # which is imported for TLS alone
+        str(each)
+        for each in imports()
+        if each.by(package) and not each.of(package, "bridge.wire", *sys.stdlib_module_names)
+        if each.importer != "bridge.sandbox.certificate"  # which is imported for TLS alone
     ]
 
 
@@ -308,4 +308,4 @@ def test_it_starts_without_what_is_heavy(modules: str, needed: str, heavy: tuple
     )
     loaded = child.stdout.split()
     assert needed in loaded
-    assert not [one for one in loaded if one.startswith(heavy)]
+    assert not [each for each in loaded if each.startswith(heavy)]

@@ -27,18 +27,18 @@ class Pipe:
         self.logger.addHandler(StderrHandler("[Server]", self.writing))
 
     def read(self) -> str:
-        found = bytearray()
+        output = bytearray()
         with suppress(BlockingIOError):
             while data := os.read(self.reading, 1 << 20):
-                found += data
-        return found.decode()
+                output += data
+        return output.decode()
 
 
 @pytest.fixture
 def pipe() -> Iterator[Pipe]:
-    one = Pipe()
-    yield one
-    for descriptor in (one.reading, one.writing):
+    made = Pipe()
+    yield made
+    for descriptor in (made.reading, made.writing):
         with suppress(OSError):
             os.close(descriptor)
 
@@ -72,8 +72,8 @@ def test_an_exception_is_told_below_its_line_and_its_text_forges_none(pipe: Pipe
     first, *lines, last = pipe.read().split("\n")
     assert (first, last) == ("[Server] ERROR: broke", "")
     assert "[Server] | ValueError: why" in lines
-    assert all(one.startswith("[Server] | ") for one in lines)
-    assert not any(one in "".join(lines) for one in "\r\x1b\x9b\x85\u202e\u2028\U000e0041")
+    assert all(each.startswith("[Server] | ") for each in lines)
+    assert not any(each in "".join(lines) for each in "\r\x1b\x9b\x85\u202e\u2028\U000e0041")
     pipe.logger.handlers[0].setLevel(logging.INFO)  # for those who did not ask for everything
     pipe.logger.error("broke", exc_info=ValueError("why"))
     assert pipe.read() == "[Server] ERROR: broke\n"
@@ -103,7 +103,7 @@ def test_of_what_is_told_together_the_lines_that_fit_go_out_whole_and_the_others
     pipe.logger.info("\n".join(told))
     out = pipe.read().splitlines()
     assert 0 < len(out) < len(told)
-    assert out == [f"[Server] {one}" for one in told[: len(out)]]
+    assert out == [f"[Server] {each}" for each in told[: len(out)]]
     pipe.logger.info("next")
     assert pipe.read().startswith(f"[Server] ({len(told) - len(out)} lines were dropped: ")
 
@@ -233,14 +233,14 @@ def test_a_full_file_is_put_aside_and_one_former_is_kept(tmp_path: Path) -> None
         for _ in range(3):
             logger.info("%s", "x" * 30)
     assert (timeless(path.read_text()), timeless(former.read_text())) == (line, 2 * line)
-    assert sorted(one.name for one in tmp_path.iterdir()) == ["log", "log.1"]
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["log", "log.1"]
 
 
 def test_two_processes_put_a_full_file_aside_once(tmp_path: Path) -> None:
     path = tmp_path / "log"
-    with logging_into(path, 160) as one, logging_into(path, 160) as other:
-        one.info("%s", "a" * 80)
-        one.info("%s", "b" * 80)  # puts the file of the first line aside
+    with logging_into(path, 160) as first, logging_into(path, 160) as other:
+        first.info("%s", "a" * 80)
+        first.info("%s", "b" * 80)  # puts the file of the first line aside
         other.info("c")
         assert timeless((tmp_path / "log.1").read_text()) == f"[Server] {'a' * 80}\n"
         assert timeless(path.read_text()) == f"[Server] {'b' * 80}\n[Server] c\n"

@@ -26,10 +26,10 @@ SOURCES = {path: path.read_text("utf-8") for path in sorted(PACKAGE.rglob("*.py"
 
 def test_no_module_imports_itself_by_way_of_others() -> None:
     graph = defaultdict[str, set[str]](set)
-    for one in imports():
-        if one.on_loading:
-            whole = one.imported if one.imported in trees() else one.imported.rpartition(".")[0]
-            graph[one.importer] |= {whole} & trees().keys()
+    for each in imports():
+        if each.on_loading:
+            whole = each.imported if each.imported in trees() else each.imported.rpartition(".")[0]
+            graph[each.importer] |= {whole} & trees().keys()
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
@@ -37,7 +37,7 @@ def test_no_module_imports_itself_by_way_of_others() -> None:
 
 
 def test_modules_of_ours_are_imported_at_the_top_and_for_more_than_their_types() -> None:
-    late = {one.importer for one in imports() if one.of("bridge") and not one.on_loading}
+    late = {each.importer for each in imports() if each.of("bridge") and not each.on_loading}
     assert late == set(LATE)
     assert [path for path, source in SOURCES.items() if "TYPE_CHECKING" in source] == []
 

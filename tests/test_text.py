@@ -115,10 +115,10 @@ SELECTORS += [chr(code) for code in range(0xE0100, 0xE01F0)]
 def test_no_letters_come_through_hidden_in_variation_selectors(base: str) -> None:
     """All of them behind one character: at most four show, beside those that make an emoji."""
     hidden = visible("".join(base + selector for selector in SELECTORS * 32))
-    shown = [one for one in hidden if one in SELECTORS and one != "\ufe0f"]
+    shown = [each for each in hidden if each in SELECTORS and each != "\ufe0f"]
     assert len(shown) <= (MAX_SELECTORS if base in "葛∩ᠠ❤😀" else 0)
     assert ("\ufe0f" in hidden) == (base in "❤😀")
-    assert all(one < "\U000e0100" or base == "葛" for one in shown)
+    assert all(each < "\U000e0100" or base == "葛" for each in shown)
 
 
 @given(texts)
@@ -148,9 +148,9 @@ def test_a_line_is_cut_at_its_limit_and_says_how_long_it_was() -> None:
 
 def test_no_hidden_character_passes_in_a_text_that_needs_no_look_at_each() -> None:
     everything = "".join(map(chr, range(sys.maxunicode + 1)))
-    hidden = [one for one in everything if unicodedata.category(one) in FORGING | {"Cf"}]
+    hidden = [each for each in everything if unicodedata.category(each) in FORGING | {"Cf"}]
     hidden += re.findall("[\u180b-\u180d\u180f\ufe00-\ufe0f\U000e0000-\U000e0fff]", everything)
-    assert not [one for one in (*hidden, *HIDDEN_LETTERS) if one_line(one) == one]
+    assert not [each for each in (*hidden, *HIDDEN_LETTERS) if one_line(each) == each]
 
 
 ALL_BUT_ONE = (

@@ -7,12 +7,12 @@ from tests.support.transcript import Replay, read, write
 
 TRANSCRIPTS = sorted((Path(__file__).parent / "transcripts").glob("*.jsonl"))
 
-EACH = pytest.mark.parametrize("path", TRANSCRIPTS, ids=lambda one: one.stem)
+EACH = pytest.mark.parametrize("path", TRANSCRIPTS, ids=lambda each: each.stem)
 
 
 def test_there_is_a_transcript_of_every_revision_and_of_each_other_way_to_speak() -> None:
-    dates = {one.date for one in revisions.ALL}
-    assert {one.stem for one in TRANSCRIPTS} >= dates | {"bare", "framings", "mixed"}
+    dates = {each.date for each in revisions.ALL}
+    assert {each.stem for each in TRANSCRIPTS} >= dates | {"bare", "framings", "mixed"}
 
 
 @EACH

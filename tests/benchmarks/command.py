@@ -22,8 +22,8 @@ from tests.benchmarks.report import Report, written
 
 PAIRS = 9
 MEASURES: dict[str, Callable[[Bench], Outcome]] = {
-    one.NAME: one.measure
-    for one in (first_answer, echo, waits, intake, store, page, explaining, tap)
+    each.NAME: each.measure
+    for each in (first_answer, echo, waits, intake, store, page, explaining, tap)
 }
 """In the order in which they are told."""
 

@@ -65,13 +65,13 @@ def alternated(
     pairs: int, contenders: Mapping[str, Callable[[], Found]]
 ) -> dict[str, Sequence[Found]]:
     """What each contender found, one after another `pairs` times, after a round that warms up."""
-    found: dict[str, list[Found]] = {name: [] for name in contenders}
+    results: dict[str, list[Found]] = {name: [] for name in contenders}
     for number in range(pairs + 1):
         for name, run in contenders.items():
             result = run()
             if number:
-                found[name].append(result)
-    return dict(found)
+                results[name].append(result)
+    return dict(results)
 
 
 def percentile(values: Sequence[float], share: float) -> float:

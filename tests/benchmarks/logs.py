@@ -112,13 +112,13 @@ def main(pairs: int) -> None:
             contenders[BRIDGE, format_] = partial(explained, path)
             if format_ == "slixmpp":
                 contenders[EXPAT, format_] = partial(parsed, path)
-        found: dict[tuple[str, str], list[float]] = {key: [] for key in contenders}
+        speeds_of: dict[tuple[str, str], list[float]] = {key: [] for key in contenders}
         for turn in range(pairs + 1):
             for key, run in contenders.items():
                 speed = run()
                 if turn:
-                    found[key].append(speed)
-    sys.stdout.write(json.dumps([[*key, speeds] for key, speeds in found.items()]))
+                    speeds_of[key].append(speed)
+    sys.stdout.write(json.dumps([[*key, speeds] for key, speeds in speeds_of.items()]))
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ def described(environments: Environments) -> Mapping[str, str]:
     versions: dict[str, str] = {}
     for python in (environments.rivals, environments.bridge):
         versions |= json.loads(_said(str(python), "-c", ASK))
-    load = " ".join(f"{one:.2f}" for one in os.getloadavg())
+    load = " ".join(f"{each:.2f}" for each in os.getloadavg())
     return {
         "when": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "CPU": f"{_cpu()}, {os.cpu_count()} cores",

@@ -22,7 +22,7 @@ class Report:
 
     def as_json(self) -> str:
         return json.dumps(
-            {"machine": dict(self.machine), "outcomes": [asdict(one) for one in self.outcomes]},
+            {"machine": dict(self.machine), "outcomes": [asdict(each) for each in self.outcomes]},
             ensure_ascii=False,
             indent=1,
         )
@@ -40,11 +40,11 @@ class Report:
 
 def written(report: Report, order: Sequence[str]) -> None:
     """Keep what was found, in `order`, beside what was found before by other measures."""
-    found = {one.name: one for one in report.outcomes}
+    outcomes = {each.name: each for each in report.outcomes}
     if RESULTS.exists():
         earlier = json.loads(RESULTS.read_text(encoding="utf-8"))["outcomes"]
-        found = {one["name"]: outcome_of(one) for one in earlier} | found
-    whole = Report(report.machine, [found[name] for name in order if name in found])
+        outcomes = {each["name"]: outcome_of(each) for each in earlier} | outcomes
+    whole = Report(report.machine, [outcomes[name] for name in order if name in outcomes])
     RESULTS.write_text(whole.as_json() + "\n", encoding="utf-8")
     text = README.read_text(encoding="utf-8")
     before, _, rest = text.partition(BEGIN)
@@ -58,12 +58,12 @@ def outcome_of(plain: Mapping[str, Any]) -> Outcome:
         plain["name"],
         plain["title"],
         tuple(
-            Series(one["contender"], one["what"], one["unit"], tuple(one["values"]))
-            for one in plain["series"]
+            Series(each["contender"], each["what"], each["unit"], tuple(each["values"]))
+            for each in plain["series"]
         ),
         tuple(
-            Aim(one["text"], one["value"], one["bound"], one["limit"], one["unit"])
-            for one in plain["aims"]
+            Aim(each["text"], each["value"], each["bound"], each["limit"], each["unit"])
+            for each in plain["aims"]
         ),
         plain["note"],
     )

@@ -23,11 +23,11 @@ def figures_table(outcomes: Sequence[Outcome]) -> str:
         "| measure | | contender | median | least to greatest | to the bridge's |",
         "|---|---|---|---:|---:|---:|",
     ]
-    return "\n".join([*head, *(_row(o, one) for o in outcomes for one in o.series)])
+    return "\n".join([*head, *(_row(o, each) for o in outcomes for each in o.series)])
 
 
 def notes(outcomes: Sequence[Outcome]) -> str:
-    return "\n".join(f"- `{one.name}`: {one.note}." for one in outcomes if one.note)
+    return "\n".join(f"- `{each.name}`: {each.note}." for each in outcomes if each.note)
 
 
 def machine_list(machine: Mapping[str, str]) -> str:
@@ -51,13 +51,18 @@ def _aimed(aim: Aim) -> str:
     )
 
 
-def _row(outcome: Outcome, one: Series) -> str:
-    ours = [its for its in outcome.series if (its.contender, its.what) == (BRIDGE, one.what)]
+def _row(outcome: Outcome, series: Series) -> str:
+    ours = [its for its in outcome.series if (its.contender, its.what) == (BRIDGE, series.what)]
     ratio = ""
-    if ours and ours[0] is not one and len(ours[0].values) == len(one.values):
-        ratio = f"{number(one.over(ours[0]))} times"
-    least, greatest = one.spread
-    return (
-        f"| `{outcome.name}` | {one.what} | {one.contender} | {number(one.median)} {one.unit} "
-        f"| {number(least)} to {number(greatest)} | {ratio} |"
+    if ours and ours[0] is not series and len(ours[0].values) == len(series.values):
+        ratio = f"{number(series.over(ours[0]))} times"
+    least, greatest = series.spread
+    cells = (
+        f"`{outcome.name}`",
+        series.what,
+        series.contender,
+        f"{number(series.median)} {series.unit}",
+        f"{number(least)} to {number(greatest)}",
+        ratio,
     )
+    return f"| {' | '.join(cells)} |"

@@ -119,7 +119,7 @@ def _processor_seconds(process: Process | None) -> float:
 
 async def main(pairs: int) -> None:
     """Print as JSON what was measured: contender, quantity, unit, and the value of each run."""
-    found: dict[tuple[str, str, str], list[float]] = {
+    measured: dict[tuple[str, str, str], list[float]] = {
         (DIRECT, "ping p99", "ms"): [],
         (BRIDGE, "ping p99", "ms"): [],
         (BRIDGE, "throughput", "MB/s"): [],
@@ -136,9 +136,9 @@ async def main(pairs: int) -> None:
                 rate = len(FLOOD) / MEGABYTE / seconds
                 if turn:
                     figures = direct, through, rate, explained(log)
-                    for values, value in zip(found.values(), figures, strict=True):
+                    for values, value in zip(measured.values(), figures, strict=True):
                         values.append(value)
-    sys.stdout.write(json.dumps([[*key, values] for key, values in found.items()]))
+    sys.stdout.write(json.dumps([[*key, values] for key, values in measured.items()]))
 
 
 if __name__ == "__main__":

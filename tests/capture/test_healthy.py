@@ -29,7 +29,7 @@ def test_nothing_is_found_on_a_healthy_stream(format_: str, seeds: range) -> Non
         log = written(format_, healthy.live(DEEDS))
         findings = found(*log.split("\n"))
         if healthy.was_put_out:
-            kicked = [one for one in findings if one.name == "removed"]
-            assert {one.severity for one in kicked} == {Severity.WARNING}
-            findings = [one for one in findings if one.name != "removed"]
+            kicked = [each for each in findings if each.name == "removed"]
+            assert {each.severity for each in kicked} == {Severity.WARNING}
+            findings = [each for each in findings if each.name != "removed"]
         assert findings == [], f"{format_} {seed}"

@@ -38,7 +38,7 @@ def read(lines: Iterable[str | bytes]) -> list[Stanza]:
 
 
 def shape(captured: Iterable[Stanza]) -> list[tuple[bool, str]]:
-    return [(one.sent, local(one.element.tag)) for one in captured]
+    return [(each.sent, local(each.element.tag)) for each in captured]
 
 
 EXPECTED = [(sent, xml[1:].partition(" ")[0].rstrip("/>")) for _, sent, xml in PIECES]
@@ -139,7 +139,7 @@ def test_the_time_is_that_of_the_line_or_else_of_its_object() -> None:
 def test_headers_and_footers_are_told() -> None:
     header = "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams'>"
     captured = read([f">>> <?xml version='1.0'?>{header}", "<<< <presence/></stream:stream>"])
-    assert [one.element.tag for one in captured] == [HEADER, "presence", FOOTER]
+    assert [each.element.tag for each in captured] == [HEADER, "presence", FOOTER]
 
 
 @pytest.mark.parametrize(
@@ -249,8 +249,8 @@ def test_prosodys_own_lines_tell_the_ends_of_streams() -> None:
 
 
 def test_sessions_of_a_server_are_told_apart() -> None:
-    lines = [f"{one}\tdebug\tRECV: <presence/>" for one in ("c2s1", "c2s2", "c2s1")]
-    assert [one.session for one in read(lines)] == ["c2s1", "c2s2", "c2s1"]
+    lines = [f"{each}\tdebug\tRECV: <presence/>" for each in ("c2s1", "c2s2", "c2s1")]
+    assert [each.session for each in read(lines)] == ["c2s1", "c2s2", "c2s1"]
 
 
 @pytest.mark.parametrize(
@@ -303,7 +303,7 @@ def test_a_character_that_xml_cannot_have_is_named(written: str) -> None:
     ids=lambda line: line[:40],
 )
 def test_a_part_of_a_stanza_and_what_cannot_be_undone_is_a_hole(line: str) -> None:
-    assert [one.element.tag for one in read([line])] == [HOLE]
+    assert [each.element.tag for each in read([line])] == [HOLE]
 
 
 def test_an_entry_is_read_up_to_its_limit_and_a_longer_one_is_a_hole() -> None:
@@ -311,7 +311,7 @@ def test_an_entry_is_read_up_to_its_limit_and_a_longer_one_is_a_hole() -> None:
     for more, tag in ((0, "message"), (1, HOLE)):
         body = "x" * (elements.MAX_ENTRY_CHARACTERS - around + more)
         captured = read(["SEND: <message>", f"{body}</message>"])
-        assert [one.element.tag for one in captured] == [tag]
+        assert [each.element.tag for each in captured] == [tag]
 
 
 def test_a_line_is_read_up_to_its_limit_and_a_longer_one_is_a_hole(
@@ -319,15 +319,15 @@ def test_a_line_is_read_up_to_its_limit_and_a_longer_one_is_a_hole(
 ) -> None:
     line = b"SEND: <presence/>"
     monkeypatch.setattr(reading, "MAX_LINE_BYTES", len(line) + 2)
-    assert [one.element.tag for one in read([line])] == ["presence"]
+    assert [each.element.tag for each in read([line])] == ["presence"]
     monkeypatch.setattr(reading, "MAX_LINE_BYTES", len(line) + 1)
-    assert [one.element.tag for one in read([line])] == [HOLE]
+    assert [each.element.tag for each in read([line])] == [HOLE]
 
 
 def test_the_rests_of_too_many_streams_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fragments, "MAX_RESTS", 2)
-    lines = [f'({one}|<0.{one}.0>) Send XML on stream = <<"<mess">>' for one in range(4)]
-    assert [one.element.tag for one in read(lines)] == [HOLE] * 4
+    lines = [f'({each}|<0.{each}.0>) Send XML on stream = <<"<mess">>' for each in range(4)]
+    assert [each.element.tag for each in read(lines)] == [HOLE] * 4
 
 
 WITHIN = "RECV: <message from='r@x/a'><body>hi"
@@ -485,7 +485,7 @@ def test_lengths_in_brackets_tell_no_streams_apart() -> None:
     parts = typed.SESSIONS[""]
     lines = [f"{'sent' if sent else 'recv'} ({len(xml)}): {xml}" for sent, xml in parts]
     lines += [f"{'recv' if sent else 'sent'} ({len(xml)}): <presence/>" for sent, xml in parts]
-    assert {one.session for one in read(lines)} == {""}
+    assert {each.session for each in read(lines)} == {""}
 
 
 NOISE = ("INFO received command !ping", "sent a reply to Ann", "[chat] outgoing message")

@@ -76,8 +76,8 @@ def each(prefix: str, text: str) -> str:
 
 def written(format_: str, passed: Iterable[Passed]) -> str:
     seconds, lines = BEGIN, []
-    for one in passed:
-        seconds += one.pause
+    for it in passed:
+        seconds += it.pause
         at = datetime.fromtimestamp(seconds, UTC)
-        lines.append(WRITERS[format_](one.sent, one.xml, at))
+        lines.append(WRITERS[format_](it.sent, it.xml, at))
     return "\n".join([*lines, ""])

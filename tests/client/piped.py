@@ -25,4 +25,6 @@ def run(
 def children(pid: int) -> list[int]:
     """The processes that a process has started."""
     tasks = Path(f"/proc/{pid}/task")
-    return [int(one) for task in tasks.iterdir() for one in (task / "children").read_text().split()]
+    return [
+        int(each) for task in tasks.iterdir() for each in (task / "children").read_text().split()
+    ]

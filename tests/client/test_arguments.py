@@ -30,12 +30,12 @@ SCHEMA: dict[str, Any] = {
     "required": ["text", "colour"],
 }
 PARAMETERS = parameters(SCHEMA)
-BY_NAME = {one.name: one for one in PARAMETERS}
+BY_NAME = {each.name: each for each in PARAMETERS}
 
 
 def test_a_schema_gives_its_arguments_in_order() -> None:
     assert list(BY_NAME) == list(SCHEMA["properties"])
-    assert [one.name for one in PARAMETERS if one.required] == ["text", "colour"]
+    assert [each.name for each in PARAMETERS if each.required] == ["text", "colour"]
     assert BY_NAME["colour"].choices == ("red", "green")
     assert BY_NAME["colour"].description == "of it"
     assert BY_NAME["kinds"].choices == ("a", "b")

@@ -50,7 +50,7 @@ def completions(before: str) -> list[Completion]:
     ],
 )
 def test_a_line_can_go_on(before: str, after: list[str]) -> None:
-    assert [one.text for one in completions(before)] == after
+    assert [each.text for each in completions(before)] == after
 
 
 @pytest.mark.parametrize(
@@ -58,10 +58,10 @@ def test_a_line_can_go_on(before: str, after: list[str]) -> None:
     [("/tr", "/tr"), ("/history kinds=message,j", "j"), ("/ping Ada L", "Ada L")],
 )
 def test_a_completion_stands_for_what_it_continues(before: str, replaced: str) -> None:
-    (one,) = completions(before)
-    assert before[one.start_position :] == replaced
+    (completion,) = completions(before)
+    assert before[completion.start_position :] == replaced
 
 
 def test_the_values_of_an_argument_that_is_asked_for_are_known() -> None:
-    (kinds,) = (one for one in CATALOGUE.tools["xmppHistory"] if one.name == "kinds")
+    (kinds,) = (each for each in CATALOGUE.tools["xmppHistory"] if each.name == "kinds")
     assert possible_values(kinds, CATALOGUE) == ["message", "join"]

@@ -25,7 +25,7 @@ DEFINITION = {"name": HOSTILE, "inputSchema": SCHEMA, "annotations": {HOSTILE: T
 
 
 def _result(*texts: str, **more: object) -> dict[str, Any]:
-    return {"content": [{"type": "text", "text": one} for one in texts], **more}
+    return {"content": [{"type": "text", "text": each} for each in texts], **more}
 
 
 def test_a_text_is_one_line_for_a_pipe_and_as_it_is_for_a_person() -> None:

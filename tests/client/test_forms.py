@@ -36,7 +36,7 @@ def test_who_accepts_is_asked_for_each_field_with_its_type_default_and_choices()
     person = Played("accept", "Anna", "", "red,green", "b")
     content = {"name": "Anna", "count": 2, "colours": ["red", "green"], "kind": "b"}
     assert filled(person) == {"action": "accept", "content": content}
-    assert [one.question for one in person.asked] == [
+    assert [each.question for each in person.asked] == [
         "  answer (string: accept, decline, cancel) *: ",
         "  name (string) *: ",
         "  count (integer) [2]: ",

@@ -17,7 +17,7 @@ from tests.client.terminal import ECHOING, GREETING, Terminal
 @pytest.mark.parametrize("ignored", [False, True], ids=["usual", "nohup"])
 async def test_a_hangup_is_acted_on_unless_it_is_ignored(ignored: bool) -> None:
     loop = asyncio.get_running_loop()
-    before = {one: signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGHUP)}
+    before = {each: signal.getsignal(each) for each in (signal.SIGTERM, signal.SIGHUP)}
     heard: asyncio.Queue[int] = asyncio.Queue()
     if ignored:
         signal.signal(signal.SIGHUP, signal.SIG_IGN)

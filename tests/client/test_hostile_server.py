@@ -133,7 +133,7 @@ def test_hostile_lists_break_nothing(odd: str, tmp_path: Path) -> None:
 
 def test_a_long_name_does_not_widen_every_line_of_a_list() -> None:
     names = ["x" * 100_000, *(f"tool{number}" for number in range(1_000))]
-    tools: list[Json] = [{"name": one, "title": one} for one in names]
+    tools: list[Json] = [{"name": each, "title": each} for each in names]
     assert len(for_person(listing("tools", {"tools": tools}))) < 300_000
 
 
@@ -141,10 +141,10 @@ def test_hostile_resources_and_prompts_break_nothing(tmp_path: Path) -> None:
     texts = (HOSTILE, json.dumps(nested(900)))
     read = '{"contents":[{"text":%s},{"blob":3},{"text":"1e999"},{"text":%s}]}'
     got = '{"messages":[{"role":%s,"content":{"type":"text","text":%s}},{"content":[]}]}'
-    reads = [*(read % one for one in (texts, texts[::-1])), *RESULTS.values()]
-    gets = [*(got % one for one in (texts, texts[::-1])), *RESULTS.values()]
-    table = {f"resources/read {number}": reply(one) for number, one in enumerate(reads)}
-    table |= {f"prompts/get {number}": reply(one) for number, one in enumerate(gets)}
+    reads = [*(read % each for each in (texts, texts[::-1])), *RESULTS.values()]
+    gets = [*(got % each for each in (texts, texts[::-1])), *RESULTS.values()]
+    table = {f"resources/read {number}": reply(each) for number, each in enumerate(reads)}
+    table |= {f"prompts/get {number}": reply(each) for number, each in enumerate(gets)}
     said = "".join(f"/resources {n}\n/prompts {n}\nthere\n" for n in range(len(reads)))
     ran = _run(tmp_path, table, said)
     lines = ran.stdout.splitlines()
@@ -189,14 +189,14 @@ UNASKED = {
 
 
 def test_what_comes_unasked_is_at_most_a_bounded_line(tmp_path: Path) -> None:
-    table, said = _calls(f'{{"jsonrpc":"2.0",{one}}}\n{reply("{}")}' for one in UNASKED.values())
+    table, said = _calls(f'{{"jsonrpc":"2.0",{each}}}\n{reply("{}")}' for each in UNASKED.values())
     ran = _run(tmp_path, table, said)
     assert ran.stdout.splitlines() == ["{}", "Echo: there"] * len(UNASKED)
     told = ran.stderr.splitlines()
     assert GREETING in told
     assert "[Client] the server wrote to stdout what is no message" in ran.stderr
     assert len(told) <= len(UNASKED)
-    assert all(len(one) < 500 for one in told)
+    assert all(len(each) < 500 for each in told)
 
 
 def test_lines_of_the_servers_log_are_escaped_where_a_terminal_shows_them(tmp_path: Path) -> None:

@@ -91,7 +91,7 @@ async def test_a_server_that_does_not_end_with_its_input_is_waited_for_told_and_
             await up.wait()
             await server.stop()
         assert said == lines
-        assert [one.getMessage() for one in caplog.records] == [
+        assert [each.getMessage() for each in caplog.records] == [
             "the server is still at work; waiting 0.3 s at most",
             "the server did not end when its input did; it is terminated",
         ]

@@ -105,7 +105,7 @@ async def test_what_is_said_in_the_room_appears_above_the_line_being_typed(
         terminal.type(CTRL_D)
         assert await to_thread(terminal.end) == 0
     # The news and the server's log both tell it; one of them is enough.
-    assert len([one for one in terminal.screen.lines if "elsewhere" in one]) == 1
+    assert len([each for each in terminal.screen.lines if "elsewhere" in each]) == 1
 
 
 @pytest.mark.parametrize("level", ["", "ERROR"])
@@ -289,7 +289,7 @@ def test_it_ends_when_its_terminal_is_closed_even_while_a_call_runs(terminal: Te
     terminal.shows("unanswered odd")
     terminal.hang_up()
     terminal.process.wait(20)
-    assert not [one for one in started if Path(f"/proc/{one}").exists()]
+    assert not [each for each in started if Path(f"/proc/{each}").exists()]
 
 
 def test_what_is_typed_while_a_call_runs_is_said_to_be_queued_and_answered_then(

@@ -54,8 +54,8 @@ class Exchange:
 
 
 def blocks(text: str, *languages: str) -> list[Block]:
-    found = [Block(mark, language, body) for mark, language, body in _FENCE.findall(text)]
-    return [one for one in found if one.language in languages]
+    fenced = [Block(mark, language, body) for mark, language, body in _FENCE.findall(text)]
+    return [each for each in fenced if each.language in languages]
 
 
 def prose(text: str) -> str:
@@ -72,17 +72,17 @@ def section(page: str, title: str) -> str:
 
 def tables(text: str) -> dict[str, list[list[str]]]:
     """Return the rows of each table under the first cell of its head."""
-    found: dict[str, list[list[str]]] = {}
+    by_head: dict[str, list[list[str]]] = {}
     for table in re.findall(r"(?:^\|.*\|\n)+", text, re.MULTILINE):
         head, _, *rows = [
             [cell.strip() for cell in row.split("|")[1:-1]] for row in table.split("\n")[:-1]
         ]
-        found[head[0]] = rows
-    return found
+        by_head[head[0]] = rows
+    return by_head
 
 
 def quoted(text: str) -> list[str]:
-    return [" ".join(one.split()) for one in re.findall(r"`([^`]+)`", text)]
+    return [" ".join(each.split()) for each in re.findall(r"`([^`]+)`", text)]
 
 
 def exchanges(block: Block) -> Iterator[Exchange]:
@@ -163,10 +163,10 @@ def _check_items(
     if ELISION not in shown:
         assert len(shown) == len(real), f"{where}: there are {len(real)} items"
     left = iter(enumerate(real))
-    for item in (one for one in shown if one != ELISION):
-        for number, one in left:
+    for item in (each for each in shown if each != ELISION):
+        for number, each in left:
             try:
-                check(item, one, f"{where}[{number}]", same)
+                check(item, each, f"{where}[{number}]", same)
             except AssertionError:
                 if ELISION not in shown:
                     raise

@@ -22,13 +22,13 @@ HOPS = [
 def _defined(tree: ast.Module) -> set[str]:
     """The functions of a module, those of its classes under the name of the class."""
     functions = (ast.FunctionDef, ast.AsyncFunctionDef)
-    found = {one.name for one in tree.body if isinstance(one, functions)}
-    for one in tree.body:
-        if isinstance(one, ast.ClassDef):
-            found |= {
-                f"{one.name}.{inner.name}" for inner in one.body if isinstance(inner, functions)
+    names = {each.name for each in tree.body if isinstance(each, functions)}
+    for each in tree.body:
+        if isinstance(each, ast.ClassDef):
+            names |= {
+                f"{each.name}.{inner.name}" for inner in each.body if isinstance(inner, functions)
             }
-    return found
+    return names
 
 
 @pytest.mark.parametrize(("module", "function"), sorted(set(HOPS)))
@@ -40,12 +40,12 @@ def test_each_hop_of_the_flows_is_in_the_code(module: str, function: str) -> Non
 
 def test_every_module_has_its_place_in_the_table() -> None:
     (rows,) = tables(section("docs/architecture.md", "## Modules")).values()
-    found = {folder: quoted(modules) for (folder,), modules in ((quoted(a), b) for a, b in rows)}
+    names = {folder: quoted(modules) for (folder,), modules in ((quoted(a), b) for a, b in rows)}
     parts = [path.parent.relative_to(TOP) for path in (TOP / "bridge").rglob("[a-z]*.py")]
     folders = {part.relative_to("bridge").as_posix() for part in parts} - {"."}
-    assert len(found) == len(rows)
-    assert found.keys() == {"bridge/", *folders}
-    for folder, named in found.items():
+    assert len(names) == len(rows)
+    assert names.keys() == {"bridge/", *folders}
+    for folder, named in names.items():
         path = TOP / "bridge" / folder.removeprefix("bridge/")
         modules = {module.stem for module in path.glob("*.py")} - {"__init__"}
         assert sorted(named) == sorted(modules), folder

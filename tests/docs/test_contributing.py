@@ -78,7 +78,7 @@ def test_a_diff_is_all_that_its_feature_took(tmp_path: Path) -> None:
     asked = 'send hello\n/call xmppHistory {"detail": "full"}\n'
     (said, looked) = _run(tmp_path, "client", "--sandbox", "--json", said=asked).splitlines()
     assert json.loads(said)["structuredContent"]["sent"] is True
-    kinds = {one["kind"] for one in json.loads(looked)["structuredContent"]["entries"]}
+    kinds = {each["kind"] for each in json.loads(looked)["structuredContent"]["entries"]}
     assert {"message", "join", "subject", "connection"} <= kinds
 
 

@@ -54,9 +54,9 @@ def home(tmp_path: Path) -> Path:
     settings.parent.mkdir()
     settings.write_text(SETTINGS)
     settings.chmod(0o600)
-    for one in blocks(PAGES["docs/toolsets.md"], "python"):
-        (name,) = re.findall(r'Toolset\("(\w+)"', one.text)
-        (tmp_path / f"{name}.py").write_text(one.text)
+    for each in blocks(PAGES["docs/toolsets.md"], "python"):
+        (name,) = re.findall(r'Toolset\("(\w+)"', each.text)
+        (tmp_path / f"{name}.py").write_text(each.text)
     return tmp_path
 
 
@@ -70,13 +70,13 @@ def _run(home: Path, command: str, said: str = "", **environ: str) -> str:
 
 
 COMMANDS = [
-    one
+    each
     for page, text in PAGES.items()
     # What CI runs, as test_lists.py holds; the others have tests of their own.
     if page.removeprefix("docs/")
     not in {"CONTRIBUTING.md", "testing-a-bot.md", "waking.md", "monitoring.md"}
-    for one in blocks(text, "sh")
-    if one.mark != "test"
+    for each in blocks(text, "sh")
+    if each.mark != "test"
 ]
 
 
@@ -92,7 +92,7 @@ def test_every_command_runs(block: Block, home: Path) -> None:
 
 
 def test_a_name_and_a_json_line_are_all_it_takes_to_call_a_tool(home: Path) -> None:
-    (asking,) = (one for one in COMMANDS if '"method":"echo"' in one.text)
+    (asking,) = (each for each in COMMANDS if '"method":"echo"' in each.text)
     both = blocks(PAGES["docs/commands.md"], "sh", "json")
     answer = both[both.index(asking) + 1]
     assert json.loads(_run(home, asking.text)) == json.loads(answer.text)
@@ -100,10 +100,10 @@ def test_a_name_and_a_json_line_are_all_it_takes_to_call_a_tool(home: Path) -> N
 
 # Those of testing-a-bot.md want what was saved before: test_testing_a_bot.py looks at them.
 SCREENS = [
-    one
+    each
     for page, text in PAGES.items()
     if page != "docs/testing-a-bot.md"
-    for one in blocks(text, "console")
+    for each in blocks(text, "console")
 ]
 
 
@@ -118,7 +118,7 @@ def test_every_screen_is_what_appears(block: Block, home: Path) -> None:
 
 def test_the_conversation_shows_what_a_person_sees(tmp_path: Path) -> None:
     (block,) = (
-        one for one in blocks(PAGES["docs/commands.md"], "text") if one.lines[0] == CHAT_GREETING
+        each for each in blocks(PAGES["docs/commands.md"], "text") if each.lines[0] == CHAT_GREETING
     )
     with Terminal(tmp_path, ["--sandbox"]) as terminal:
         for line in block.lines:
@@ -139,35 +139,35 @@ def test_the_conversation_shows_what_a_person_sees(tmp_path: Path) -> None:
 
 # --- Every example is real ------------------------------------------------------------------------
 
-EXAMPLES = [one for one in blocks(PAGES["docs/tools.md"], "text") if "Robot" not in one.text]
-(CASE,) = (one for one in blocks(PAGES["docs/tools.md"], "text") if "Robot" in one.text)
+EXAMPLES = [each for each in blocks(PAGES["docs/tools.md"], "text") if "Robot" not in each.text]
+(CASE,) = (each for each in blocks(PAGES["docs/tools.md"], "text") if "Robot" in each.text)
 
 
 def test_there_is_an_example_of_each_tool() -> None:
-    shown = [one.tool for block in EXAMPLES for one in exchanges(block)]
+    shown = [each.tool for block in EXAMPLES for each in exchanges(block)]
     assert sorted(shown) == sorted(TOOLS)
-    for one in shown:
-        (block,) = blocks(section("docs/tools.md", f"## {one}"), "text")
+    for each in shown:
+        (block,) = blocks(section("docs/tools.md", f"## {each}"), "text")
         assert block in EXAMPLES
-        assert [it.tool for it in exchanges(block)] == [one]
+        assert [it.tool for it in exchanges(block)] == [each]
     rows = tables(section("README.md", "## The tools"))["tool"]
     assert sorted(quoted(row[0])[0] for row in rows) == sorted(TOOLS)
 
 
 async def _hold(bridge: BridgeProcess, block: Block, same: dict[str, str]) -> None:
     """Call as the block does, with the cursors of this run, and hold the answers against it."""
-    for one in exchanges(block):
+    for each in exchanges(block):
         arguments = {
             name: same.get(value, value) if isinstance(value, str) else value
-            for name, value in one.arguments.items()
+            for name, value in each.arguments.items()
         }
         try:
-            real: Any = await bridge.bare(one.tool, **arguments)
+            real: Any = await bridge.bare(each.tool, **arguments)
         except RpcFailedError as error:
             told = f"{error.data['condition']}: {error.message}"
-            assert pattern(one.answer.splitlines()).fullmatch(shown_as(told)), told
+            assert pattern(each.answer.splitlines()).fullmatch(shown_as(told)), told
         else:
-            check(elided(one.answer), real, one.tool, same)
+            check(elided(each.answer), real, each.tool, same)
 
 
 async def test_every_example_is_what_the_tools_answer(tmp_path: Path) -> None:
@@ -196,11 +196,13 @@ async def test_the_worked_case_is_one_that_happened(prosody: XmppServer, tmp_pat
 def test_a_wrong_password_is_told_as_shown(home: Path, sandbox: XmppServer) -> None:
     environ = {**sandbox.environment(), "XMPP_PASSWORD": "no"}
     (block,) = blocks(PAGES["docs/faults.md"], "json")
-    command = next(one for one in quoted(prose(PAGES["docs/faults.md"])) if one.startswith("echo "))
+    command = next(
+        each for each in quoted(prose(PAGES["docs/faults.md"])) if each.startswith("echo ")
+    )
     check(elided(block.text), json.loads(_run(home, command, **environ)))
 
 
-JSON = [one for text in PAGES.values() for one in blocks(text, "json")]
+JSON = [each for text in PAGES.values() for each in blocks(text, "json")]
 
 
 @pytest.mark.parametrize("block", JSON, ids=str)

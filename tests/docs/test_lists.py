@@ -35,31 +35,31 @@ from tests.xmpp.conditions import SASL_CONDITIONS, STANZA_CONDITIONS, STREAM_CON
 def test_resources_and_prompts_are_all_named() -> None:
     tools = Toolset.of_modules("bridge", *MODULES)
     told = set(quoted(section("docs/tools.md", "## Resources and prompts")))
-    assert {one.name for one in tools.prompts} <= told
-    assert {one for one in told if "://" in one} == {one.uri for one in tools.resources}
+    assert {each.name for each in tools.prompts} <= told
+    assert {each for each in told if "://" in each} == {each.uri for each in tools.resources}
 
 
 def test_the_arguments_of_every_tool_are_all_named() -> None:
-    tools = {one.name: one for one in Toolset.of_modules("bridge", *MODULES).tools}
-    found = tables(section("docs/tools.md", "## Arguments"))
-    assert {quoted(row[0])[0] for row in found["tool"]} == tools.keys()
+    tools = {each.name: each for each in Toolset.of_modules("bridge", *MODULES).tools}
+    rows = tables(section("docs/tools.md", "## Arguments"))
+    assert {quoted(row[0])[0] for row in rows["tool"]} == tools.keys()
     listed: set[str] = set()
-    for tool, arguments in found["tool"]:
+    for tool, arguments in rows["tool"]:
         schema: dict[str, Any] = {**object_of(tools[quoted(tool)[0]].signature.parameters)}
         properties = schema.get("properties", {})
         assert quoted(arguments) == list(properties)
         defaults = dict(re.findall(r"`(\w+)` \((\"?\w+\"?)\)", arguments))
-        real = {name: one["default"] for name, one in properties.items() if "default" in one}
+        real = {name: each["default"] for name, each in properties.items() if "default" in each}
         assert defaults == {name: json.dumps(value) for name, value in real.items()}
         listed |= properties.keys()
         required = {
             quoted(row[0])[0]
-            for row in found["argument"]
+            for row in rows["argument"]
             if (said := re.search(r"; required(?: by (`\w+`))?", row[1]))
             and said[1] in {None, tool}
         }
         assert required & properties.keys() == set(schema.get("required", ()))
-    assert {one for row in found["argument"] for one in quoted(row[0])} == listed
+    assert {each for row in rows["argument"] for each in quoted(row[0])} == listed
 
 
 def test_the_kinds_of_events_are_all_named() -> None:
@@ -68,7 +68,7 @@ def test_the_kinds_of_events_are_all_named() -> None:
 
 
 def test_the_revisions_are_those_that_are_spoken() -> None:
-    dates = sorted(one.date for one in revisions.ALL)
+    dates = sorted(each.date for each in revisions.ALL)
     assert f"from {dates[0]} to {dates[-1]} is spoken" in " ".join(README.split())
 
 
@@ -83,7 +83,7 @@ SPOKEN = [
     if page != "CHANGELOG.md"  # which also names what there was
     for spoken in (
         *quoted(prose(text)),
-        *(line for one in blocks(text, "sh", "console") for line in one.lines),
+        *(line for each in blocks(text, "sh", "console") for line in each.lines),
     )
 ]
 """Where the documents speak of commands."""
@@ -162,18 +162,18 @@ PLACE = Place(
 
 
 def _variables(text: str) -> set[str]:
-    return {one for one in re.findall(r"[A-Z_]{6,}", text) if one in VARIABLES}
+    return {each for each in re.findall(r"[A-Z_]{6,}", text) if each in VARIABLES}
 
 
 def test_every_phase_is_explained() -> None:
     rows = tables(section("docs/faults.md", "## Phases"))["phase"]
     assert [quoted(row[0]) for row in rows] == [[phase.value] for phase in Phase]
-    phases = {one for rows in FAULTS.values() for row in rows for one in quoted(row[1])}
+    phases = {each for rows in FAULTS.values() for row in rows for each in quoted(row[1])}
     assert {"waiting", "failed"} <= phases
 
 
 def test_every_condition_of_the_code_is_in_the_tables_of_faults() -> None:
-    known = {one for row in faults._ROWS for one in row.conditions} - {"*"}  # noqa: SLF001 - the table
+    known = {each for row in faults._ROWS for each in row.conditions} - {"*"}  # noqa: SLF001 - the table
     assert len(known) > 30
     assert known <= set(quoted(PAGES["docs/faults.md"]))
 
@@ -243,7 +243,7 @@ def test_the_limits_on_the_pages_are_those_of_the_code() -> None:
         "docs/diagnosis.md": (f"{answering.LATE_MS // 1000} s", f"{diagnosis.MESSAGES} messages"),
     }.items():
         told = " ".join(prose(PAGES[page]).split())
-        assert [one for one in figures if one not in told] == []
+        assert [each for each in figures if each not in told] == []
 
 
 def test_the_stages_of_the_check_are_all_explained() -> None:
@@ -257,7 +257,7 @@ def test_the_stages_of_the_check_are_all_explained() -> None:
 
 def _anchors(page: Path) -> set[str]:
     headings = re.findall(r"^#+ (.+)$", prose(page.read_text("utf-8")), re.MULTILINE)
-    return {re.sub(r"[^\w -]", "", one.lower()).replace(" ", "-") for one in headings}
+    return {re.sub(r"[^\w -]", "", each.lower()).replace(" ", "-") for each in headings}
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -272,12 +272,12 @@ def test_every_link_leads_somewhere(page: str) -> None:
 
 def test_every_page_is_found_from_the_readme() -> None:
     links = set(re.findall(r"\]\(([^)]+)\)", section("README.md", "## Where to go on")))
-    assert {one for one in PAGES if one.startswith("docs/")} <= links
+    assert {each for each in PAGES if each.startswith("docs/")} <= links
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_every_file_that_a_page_names_is_there(page: str) -> None:
     named = [
-        one for one in quoted(prose(PAGES[page])) if re.match(r"(tests|bridge|docs|\.ci)/", one)
+        each for each in quoted(prose(PAGES[page])) if re.match(r"(tests|bridge|docs|\.ci)/", each)
     ]
-    assert [one for one in named if not (TOP / one).exists()] == []
+    assert [each for each in named if not (TOP / each).exists()] == []

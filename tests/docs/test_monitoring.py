@@ -15,8 +15,8 @@ from tests.e2e.bridge_process import run_in
 from tests.servers.server import XmppServer, write_settings
 
 PAGE = PAGES["docs/monitoring.md"]
-(TEXTFILE, CI) = (one.text for one in blocks(PAGE, "sh"))
-(MAIL, METRICS) = (one.text for one in blocks(PAGE, "cron"))
+(TEXTFILE, CI) = (each.text for each in blocks(PAGE, "sh"))
+(MAIL, METRICS) = (each.text for each in blocks(PAGE, "cron"))
 (ICINGA,) = blocks(PAGE, "icinga")
 (ALERTS,) = blocks(PAGE, "promql")
 
@@ -51,7 +51,7 @@ def _crontab(line: str) -> str:
 def _metrics(home: Path) -> dict[str, float]:
     assert [path.name for path in (home / "metrics").iterdir()] == ["xmpp.prom"]
     text = (home / "metrics" / "xmpp.prom").read_text()
-    return {one.name: one.samples[0].value for one in text_string_to_metric_families(text)}
+    return {each.name: each.samples[0].value for each in text_string_to_metric_families(text)}
 
 
 def test_the_collector_finds_the_metrics_of_every_check(home: Path, prosody: XmppServer) -> None:

@@ -16,7 +16,7 @@ TEXT = "{http://www.w3.org/2000/svg}text"
 def _lines(picture: str) -> "Counter[str]":
     """Return the lines of a picture, without what differs from run to run."""
     tree = ElementTree.fromstring(picture)  # noqa: S314 - it is our own
-    return _alike("".join(one.itertext()) for one in tree.iter(TEXT))
+    return _alike("".join(each.itertext()) for each in tree.iter(TEXT))
 
 
 def _alike(lines: Iterable[str]) -> "Counter[str]":

@@ -51,7 +51,7 @@ def store(tmp_path: Path) -> Iterator[sqlite3.Connection]:
     with closing(SqliteDatabase(path)) as database:
         with database.transaction():
             events = [encode(kick), encode(said), gap(NIGHT, NIGHT + 60, events=3)]
-            database.append(BY, [Happened(NIGHT, ROOM, one, shared=True) for one in events])
+            database.append(BY, [Happened(NIGHT, ROOM, each, shared=True) for each in events])
         with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as reading:
             yield reading
 
@@ -71,8 +71,8 @@ def test_every_table_and_column_is_explained(store: sqlite3.Connection) -> None:
     names = store.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall()
     assert {name for (name,) in names if not name.startswith("sqlite_")} == told.keys()
     for name, columns in told.items():
-        found = {row[1] for row in store.execute(f"PRAGMA table_info({name})")}
-        assert found <= columns | {"id"}, name
+        defined = {row[1] for row in store.execute(f"PRAGMA table_info({name})")}
+        assert defined <= columns | {"id"}, name
 
 
 def test_the_figures_on_the_page_are_those_of_the_code() -> None:

@@ -16,10 +16,10 @@ from tests.servers.witness import Witness
 
 SECONDS = 60.0
 """Limit for a command to end."""
-CODEX, LEFT, LOOP = (one.text for one in blocks(PAGES["docs/waking.md"], "sh"))
+CODEX, LEFT, LOOP = (each.text for each in blocks(PAGES["docs/waking.md"], "sh"))
 (WORDS,) = blocks(section("docs/waking.md", "## Claude Code"), "text")
 (PLUGIN,) = blocks(section("docs/waking.md", "## Claude Code"), "json")
-(MONITOR,) = (one for one in WORDS.lines if one.startswith("xmpp-bridge "))
+(MONITOR,) = (each for each in WORDS.lines if each.startswith("xmpp-bridge "))
 HOSTILE = "$(touch forged); `touch forged`\n'; touch forged #"
 STAND_IN = """\
 #!/bin/sh
@@ -87,7 +87,7 @@ async def test_each_error_of_the_bot_is_one_line_for_the_monitor(
         first, second = await _lines(monitor, 2)
     assert first.endswith("<Robot>             Traceback:\\u{A}  File\n")
     assert second.endswith("<Robot>             ERROR 17\n")
-    assert [one["command"] for one in json.loads(PLUGIN.text)] == [MONITOR]
+    assert [each["command"] for each in json.loads(PLUGIN.text)] == [MONITOR]
 
 
 async def test_what_was_said_never_reaches_the_command_line_of_codex(

@@ -81,7 +81,7 @@ def run_in(
 def _output_schemas() -> dict[str, Any]:
     """The output schema of each tool, as `tools/list` tells it."""
     tools = Toolset.of_modules("bridge", *MODULES).tools
-    return {one.name: one.output_schema for one in tools if one.output_schema is not None}
+    return {each.name: each.output_schema for each in tools if each.output_schema is not None}
 
 
 def check_result(tool: str, structured: object) -> None:

@@ -30,8 +30,8 @@ async def run(
 
 def stages(lines: list[str]) -> list[tuple[str, bool, str]]:
     """What was found, as (name, passed, detail), up to the diagnosis."""
-    found = [STAGE.fullmatch(line) for line in lines[: lines.index("")]]
-    return [(one[1], one[2] == "ok", one[4] or "") for one in found if one is not None]
+    matches = [STAGE.fullmatch(line) for line in lines[: lines.index("")]]
+    return [(each[1], each[2] == "ok", each[4] or "") for each in matches if each is not None]
 
 
 def on_screen(checking: Watching, columns: int) -> list[str]:

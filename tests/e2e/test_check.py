@@ -24,13 +24,13 @@ async def test_the_standing_connection_is_not_disturbed(
         await bridge.initialize()
         result = await bridge.call("xmppCheck")
         assert result["ok"] is True
-        assert [one["name"] for one in result["phases"]] == STAGES + IN_THE_ROOM
-        assert all(one["ok"] for one in result["phases"])
+        assert [each["name"] for each in result["phases"]] == STAGES + IN_THE_ROOM
+        assert all(each["ok"] for each in result["phases"])
         standing = "The bridge is in the room and was left alone. The room is temporary: "
         assert result["standing"].startswith(standing)
         assert "settingsChanged" not in result
         # The room has seen one of the two go, and the other is still heard.
-        (entered,) = (one["detail"] for one in result["phases"] if one["name"] == "join")
+        (entered,) = (each["detail"] for each in result["phases"] if each["name"] == "join")
         await wilma.left(json.loads(entered.removeprefix("entered as ").partition("; ")[0]))
         assert wilma.occupants == {"Wilma", "Beetle"}
         with pytest.raises(TimeoutError):
@@ -38,8 +38,8 @@ async def test_the_standing_connection_is_not_disturbed(
         await bridge.bare("xmppSend", message="still here")
         await wilma.heard("still here")
         after = await bridge.status()
-        assert [after[one] for one in ("jid", "since", "occupants")] == [
-            before[one] for one in ("jid", "since", "occupants")
+        assert [after[each] for each in ("jid", "since", "occupants")] == [
+            before[each] for each in ("jid", "since", "occupants")
         ]
 
 
@@ -74,5 +74,5 @@ async def test_settings_that_were_corrected_in_the_file_take_effect(
         assert result["standing"] == "The bridge is in the room and was left alone."
         status = await bridge.status()
         assert status["connected"] is True
-        assert any("XMPP_PASSWORD" in one for one in status["problems"])
+        assert any("XMPP_PASSWORD" in each for each in status["problems"])
     assert "not-the-password" not in bridge.stderr

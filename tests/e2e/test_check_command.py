@@ -51,7 +51,7 @@ async def test_repeated_as_json_it_has_every_run(prosody: XmppServer, tmp_path: 
     assert line.isascii()
     told: dict[str, Any] = json.loads(line)
     assert told["ok"] is True
-    assert [one["ok"] for one in told["runs"]] == [True, True]
+    assert [it["ok"] for it in told["runs"]] == [True, True]
     names = STAGES[1:] + IN_THE_ROOM
     assert list(told["medianMs"]) == list(told["worstMs"]) == names
     for name in names:
@@ -82,7 +82,7 @@ async def test_settings_that_do_not_do_are_named_in_lines_and_as_an_object(
     assert code == 2
     told = json.loads(checking.out)
     assert (told["ok"], told["condition"]) == (False, "unconfigured")
-    assert {one.split()[0] for one in told["problems"]} == PROBLEMS
+    assert {each.split()[0] for each in told["problems"]} == PROBLEMS
     (phase,) = told["phases"]
     assert (phase["name"], phase["ok"]) == ("settings", False)
     assert f"{tmp_path}/wrong.env: used" in phase["detail"]
@@ -95,7 +95,7 @@ async def test_settings_that_do_not_do_are_named_in_lines_and_as_an_object(
     assert (well["ok"], well["condition"], well["problems"]) == (True, None, [])
     warning = f"warning: TIA_ENV_PATH names '{tmp_path}/nowhere', which cannot be used"
     assert warning in well["phases"][0]["detail"]
-    listed = {one["variable"]: one["value"] for one in well["settings"]}
+    listed = {each["variable"]: each["value"] for each in well["settings"]}
     assert listed["XMPP_PASSWORD"] == "***"
 
 
@@ -109,7 +109,7 @@ async def test_on_a_terminal_the_stage_under_way_is_named_and_nothing_is_left_be
     shown = on_screen(checking, 80)
     assert max(map(len, shown)) <= 80
     # Each stage once: what was drawn on the way is gone.
-    assert [one[1] for line in shown if (one := STAGE.fullmatch(line))] == STAGES + IN_THE_ROOM
+    assert [stage[1] for line in shown if (stage := STAGE.fullmatch(line))] == STAGES + IN_THE_ROOM
     assert not [line for line in shown if line.endswith("...")]
     # On the way the next stage was named under each.
     plain = SGR.sub("", checking.out)

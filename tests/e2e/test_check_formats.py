@@ -68,8 +68,10 @@ async def test_each_outcome_has_its_level(
     if "PYTHONPATH" in changed:
         environment |= noise.at_start(tmp_path / "site", noise.BROKEN_SLIXMPP)
     async with Witness(prosody, prosody.witness, room, "Wilma"):
-        found, text, performance = await _plugin(tmp_path / "home", environment, *arguments.split())
-    assert (found, told in text, "of 5" in text) == (level, True, False), text
+        status, text, performance = await _plugin(
+            tmp_path / "home", environment, *arguments.split()
+        )
+    assert (status, told in text, "of 5" in text) == (level, True, False), text
     assert (performance is None) is (level == "UNKNOWN")
     assert level != "OK" or "certificate_days=36" in str(performance)
 
@@ -82,10 +84,10 @@ def test_where_the_line_cannot_be_written_the_level_is_unknown(tmp_path: Path) -
 
 def _metrics(text: str) -> dict[str, list[tuple[dict[str, str], float]]]:
     return {
-        one.name.removeprefix("xmpp_bridge_check_"): [
-            (sample.labels, sample.value) for sample in one.samples
+        each.name.removeprefix("xmpp_bridge_check_"): [
+            (sample.labels, sample.value) for sample in each.samples
         ]
-        for one in text_string_to_metric_families(text)
+        for each in text_string_to_metric_families(text)
     }
 
 

@@ -104,11 +104,11 @@ async def test_what_send_said_counts_if_it_was_recorded(
             assert await sending.ended() == 0
         code, out, err = await run(tmp_path, environment, "diagnose", "Robot", "--json")
         assert (code, err, out.isascii()) == (0, "", True)
-        found = json.loads(out)
-        assert found["verdict"].startswith('Nothing is wrong: "Robot" answered ')
-        (answer,) = found["answers"]
+        result = json.loads(out)
+        assert result["verdict"].startswith('Nothing is wrong: "Robot" answered ')
+        (answer,) = result["answers"]
         assert answer["cursor"].startswith("recorded:")
-        assert found["since"] < answer["at"]
+        assert result["since"] < answer["at"]
         async with Watching(
             tmp_path, environment | XTERM, "Robot", command="diagnose", columns=40
         ) as looking:

@@ -76,32 +76,32 @@ async def test_every_tool_of_every_set_works_in_all_three_ways_of_speaking(
     bridge: BridgeProcess,
 ) -> None:
     tools = (await bridge.request("tools/list"))["tools"]
-    assert {one["name"] for one in tools} == set(CALLS)
-    own = [one for one in tools if one["name"] in TOOLS]
+    assert {each["name"] for each in tools} == set(CALLS)
+    own = [each for each in tools if each["name"] in TOOLS]
     for most, parts in (
         (LISTED_BYTES, own[0].keys() | own[1].keys()),
         (CALLED_BYTES, {"name", "description", "inputSchema"}),
     ):
-        listed = [{name: one[name] for name in one.keys() & parts} for one in own]
+        listed = [{name: each[name] for name in each.keys() & parts} for each in own]
         assert len(json.dumps(listed, separators=(",", ":"))) <= most
-    for one in own:
-        assert not {"anyOf", "oneOf", "allOf"} & one["inputSchema"].keys()
-        assert one["description"].startswith(("Use ", "To ", "Test "))  # when to use it
+    for each in own:
+        assert not {"anyOf", "oneOf", "allOf"} & each["inputSchema"].keys()
+        assert each["description"].startswith(("Use ", "To ", "Test "))  # when to use it
     assert "xmppDiagnose with its nickname" in INSTRUCTIONS
-    for one in tools:
-        name, arguments = one["name"], CALLS[one["name"]]
+    for each in tools:
+        name, arguments = each["name"], CALLS[each["name"]]
         shapes = []
         for era, more in SPEAKS.items():
             call = {"name": name, "arguments": arguments, **more}
             result = await bridge.request("tools/call", call)
             assert not result["isError"], (name, era, result)
-            assert ("structuredContent" in result) is ("outputSchema" in one)
+            assert ("structuredContent" in result) is ("outputSchema" in each)
             shapes.append(shape(result))
         shapes.append(shape(await bridge.bare(name, **arguments)))
         assert shapes[0] == shapes[1] == shapes[2], name
     asked = {"archive": True, "contains": "HELLO, ROOM", "after": "2020-01-01T00:00:00Z"}
     archived = (await bridge.call("xmppHistory", **asked))["entries"]
-    assert {(one["source"], one["body"]) for one in archived} == {("archive", "hello, room")}
+    assert {(each["source"], each["body"]) for each in archived} == {("archive", "hello, room")}
 
 
 def shape(result: dict[str, Any]) -> object:

@@ -53,8 +53,8 @@ def _say(wilma: Witness, body: str | None, *about: Element) -> str:
     message["id"] = wilma.client.new_id()
     if body is not None:
         message["body"] = body
-    for one in about:
-        message.xml.append(one)
+    for each in about:
+        message.xml.append(each)
     message.send()
     return str(message["id"])
 

@@ -81,7 +81,7 @@ def test_json_has_the_exact_form_of_everything(shelf: Shelf, tmp_path: Path) -> 
     shown = _log(tmp_path, "--json")
     told = [json.loads(line) for line in shown.stdout.splitlines()]
     assert shown.stdout.isascii()
-    assert [one["at"] for one in told] == [iso(at) for at in (1, 2, 3, 4, 5, 6, 6, 7)]
+    assert [each["at"] for each in told] == [iso(at) for at in (1, 2, 3, 4, 5, 6, 6, 7)]
     kick = {"room": ROOM, "kind": "leave", "codes": [307], "reason": "enough\u202e"}
     assert kick.items() <= told[1].items()
     assert told[3]["observer"] == f"{ACCOUNT} as McpDebug"

@@ -22,7 +22,7 @@ async def test_the_file_has_all_that_stderr_has_and_more_whatever_the_level(tmp_
     assert bridge.stderr.startswith(f"[Server] Starting xmpp-debug-bridge {__version__}\n")
     assert lines[0] == bridge.stderr.partition("\n")[0]
     assert "[Server] Ready to accept connections" in lines
-    assert any("-> 2025-11-25 tools/call id" in one and "hello there" in one for one in lines)
+    assert any("-> 2025-11-25 tools/call id" in each and "hello there" in each for each in lines)
     assert "Ready" not in bridge.stderr
     assert "kept-secret" not in path.read_text()
     assert path.stat().st_mode & 0o777 == 0o600

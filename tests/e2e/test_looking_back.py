@@ -12,7 +12,7 @@ async def test_what_a_small_memory_lost_is_told(sandbox: XmppServer, tmp_path: P
         assert (await bridge.call("xmppWait", since=since, contains="said 149"))["matched"]
         page = await bridge.call("xmppHistory", since=since, limit=500, maxBytes=45_000)
         assert page["gap"]["reason"] == "evicted"
-        bodies = [one["body"] for one in page["entries"] if "body" in one]
+        bodies = [each["body"] for each in page["entries"] if "body" in each]
         assert bodies == [f"said {number:03}" for number in range(50, 150)]
         again = await bridge.call("xmppWait", since=since, timeoutSeconds=0)
         assert (again["gap"], again["entry"]["body"]) == (page["gap"], "said 050")

@@ -62,12 +62,12 @@ def ran(
     environ: Mapping[str, str] | None = None,
 ) -> tuple[dict[int, Any], str]:
     """The answers by their ids, and what was said on stderr."""
-    said = "".join(json.dumps(one) + "\n" for one in messages)
+    said = "".join(json.dumps(each) + "\n" for each in messages)
     child = run_in(home, *command, said=said, PYTHONPATH=str(home), **(environ or {}))
     assert child.returncode == code, child.stderr
     assert "Traceback" not in child.stderr
     answers = [json.loads(line) for line in child.stdout.splitlines()]
-    return {one["id"]: one for one in answers}, child.stderr
+    return {each["id"]: each for each in answers}, child.stderr
 
 
 def only(*names: str) -> list[str]:
@@ -75,7 +75,7 @@ def only(*names: str) -> list[str]:
 
 
 def names(answers: dict[int, Any]) -> list[str]:
-    return [one["name"] for one in answers[1]["result"]["tools"]]
+    return [each["name"] for each in answers[1]["result"]["tools"]]
 
 
 def test_only_what_is_named_is_served_and_no_room_is_spoken_of(home: Path) -> None:

@@ -75,10 +75,10 @@ async def test_bridges_beside_it_use_its_store_and_each_event_is_there_once(
         await recording.says("* <McpDebug> left")
         recording.signal(signal.SIGHUP)  # its terminal was closed
         assert await recording.ended() == 0
-    shared = [one for one in rows(path, "shared") if one["kind"] != "subject"]
+    shared = [each for each in rows(path, "shared") if each["kind"] != "subject"]
     names = [RECORDER, "McpDebug", "McpDebug", "McpDebug"]
-    assert [one["kind"] for one in shared] == ["join", "join", "message", "leave"]
-    assert [one["sender"] for one in shared] == names
+    assert [each["kind"] for each in shared] == ["join", "join", "message", "leave"]
+    assert [each["sender"] for each in shared] == names
     (ours,) = rows(path, "kind = 'message' AND NOT shared")
     assert (ours["direction"], ours["observer"]) == ("out", "McpDebug")
 

@@ -35,25 +35,25 @@ async def test_a_fresh_agents_first_question_tells_who_kicked_the_bot_last_night
         async with BridgeProcess(tmp_path, settings) as bridge:
             await bridge.initialize()
             page = await bridge.call("xmppHistory", after="2026-01-01T00:00:00Z", kinds=["leave"])
-            left = [one for one in page["entries"] if one["sender"] == "Robot"]
-            assert [one["source"] for one in left] == ["recorded"]
+            left = [each for each in page["entries"] if each["sender"] == "Robot"]
+            assert [each["source"] for each in left] == ["recorded"]
             assert (left[0]["meaning"], left[0]["reason"]) == (["kicked"], "too loud")
             assert left[0].get("actor", "Wilma") == "Wilma"  # not every server says who
             at = seconds_of(left[0]["at"])
             assert at is not None
 
             await bridge.joined()
-            found = await bridge.call("xmppDiagnose", nickname="Robot")
-            assert f'"Robot" left the room at {left[0]["at"]}: kicked' in found["verdict"]
+            result = await bridge.call("xmppDiagnose", nickname="Robot")
+            assert f'"Robot" left the room at {left[0]["at"]}: kicked' in result["verdict"]
             sent = await bridge.call("xmppSend", message="what was that?")
             page = await bridge.call("xmppHistory", after=iso(at), **{"from": "McpDebug"})
-            said = [one for one in page["entries"] if one.get("body") == "what was that?"]
+            said = [each for each in page["entries"] if each.get("body") == "what was that?"]
             assert len(said) == 1
             assert "observer" not in said[0]
             page = await bridge.call("xmppHistory", since=page["next"])
             assert page["more"] is False
             newest = await bridge.call("xmppHistory", after=sent["reflectedAt"])
-            assert all("source" not in one for one in newest["entries"])
+            assert all("source" not in each for each in newest["entries"])
     async with Watching(tmp_path, settings, command="log") as log:
         await log.shows("* <Robot> left")
         assert await log.ended() == 0

@@ -126,7 +126,7 @@ class Talk:
             assert isinstance(frame, Frame), frame
             value = json.loads(frame.body)
             messages += value if isinstance(value, list) else [value]
-        return [one["id"] for one in messages if "method" not in one and one["id"] is not None]
+        return [each["id"] for each in messages if "method" not in each and each["id"] is not None]
 
 
 @pytest.mark.soak

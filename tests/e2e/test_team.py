@@ -34,7 +34,7 @@ async def _said(bridge: BridgeProcess, count: int) -> list[str]:
     async with asyncio.timeout(40):
         while len(bodies) < count:
             page = await bridge.bare("xmppHistory", after=ALL, kinds=["message"], limit=500)
-            bodies = [one["body"] for one in page["entries"]]
+            bodies = [each["body"] for each in page["entries"]]
             await asyncio.sleep(0.5)  # the database tells nobody
     return bodies
 
@@ -96,11 +96,11 @@ async def test_recorders_on_two_machines_and_an_agent_on_a_third_see_one_history
         assert await _said(agent, len(said)) == said
         await follower.shows("the last word")
         told = [json.loads(line) for line in follower.out.splitlines()]
-        assert sorted(one["body"] for one in told if "body" in one) == sorted(said)
+        assert sorted(each["body"] for each in told if "body" in each) == sorted(said)
         page = await agent.bare("xmppHistory", after=ALL, limit=500)
-        assert [one for one in page["entries"] if one["kind"] == "gap"] == []
+        assert [each for each in page["entries"] if each["kind"] == "gap"] == []
         assert PASSWORD not in agent.stderr
-        assert all(PASSWORD not in one.err for one in recorders)
+        assert all(PASSWORD not in each.err for each in recorders)
         assert await _logged(homes["later"], settings, len(said)) == said
 
 
@@ -115,8 +115,8 @@ async def test_what_no_reader_can_see_is_said_and_without_the_database_the_file_
 ) -> None:
     schema = settings["BRIDGE_STORE"].rpartition("%3D")[2]
     witness = Witness(sandbox, sandbox.witness, settings["MUC_ROOM"], "Wilma")
-    one = settings | {"MCP_BOT_NICKNAME": "one"}
-    recording = Watching(tmp_path / "one", one, command="record")
+    first = settings | {"MCP_BOT_NICKNAME": "one"}
+    recording = Watching(tmp_path / "one", first, command="record")
     agent = BridgeProcess(tmp_path / "agent", settings)
     async with witness as wilma, recording as recorder, agent as bridge:
         await bridge.joined()

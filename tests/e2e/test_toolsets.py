@@ -43,7 +43,7 @@ def serving(home: Path, *names: str, path: str = "", **environment: str) -> Brid
 
 async def listed(bridge: BridgeProcess) -> list[str]:
     """The tools beyond the bridge's own, which come first."""
-    names = [one["name"] for one in (await bridge.request("tools/list"))["tools"]]
+    names = [each["name"] for each in (await bridge.request("tools/list"))["tools"]]
     assert names[: len(TOOLS)] == TOOLS
     return names[len(TOOLS) :]
 
@@ -63,9 +63,9 @@ async def test_somebody_elses_tools_are_listed_and_called(tmp_path: Path, instal
     async with serving(tmp_path, "dice", "samples", path=installed) as bridge:
         await bridge.initialize()
         assert await listed(bridge) == [*DICE, *SAMPLES]
-        for one in (await bridge.request("tools/list"))["tools"]:
-            Draft202012Validator.check_schema(one["inputSchema"])
-            Draft202012Validator.check_schema(one.get("outputSchema", {}))
+        for each in (await bridge.request("tools/list"))["tools"]:
+            Draft202012Validator.check_schema(each["inputSchema"])
+            Draft202012Validator.check_schema(each.get("outputSchema", {}))
         die = {"sides": 20, "shape": "sphere", "labels": ["a"]}
         thrown = {"faces": [20, 20, 3], "total": 43, "die": die, "noteOfLuck": "good"}
         arguments = {"die": die, "times": 2, "luck": "good", "extra": [3]}
@@ -126,7 +126,7 @@ def test_a_set_that_cannot_be_loaded_is_named_with_the_cause_in_one_line(
 ) -> None:
     child = run_in(tmp_path, COMMAND, "serve", "--toolset", name, PYTHONPATH=broken)
     assert (child.returncode, child.stdout) == (2, "")
-    (said,) = [one for one in child.stderr.splitlines() if one.startswith("xmpp-bridge: ")]
+    (said,) = [each for each in child.stderr.splitlines() if each.startswith("xmpp-bridge: ")]
     assert CAUSES.get(name, f"'{name}'; there are llm, samples, ") in said
     assert said.isprintable()
     assert said.endswith("; each set takes a --toolset of its own") is ("," in name)
@@ -135,18 +135,28 @@ def test_a_set_that_cannot_be_loaded_is_named_with_the_cause_in_one_line(
 async def test_the_settings_sets_that_do_not_do_are_problems_and_the_others_are_served(
     tmp_path: Path, broken: str
 ) -> None:
-    wished = ["samples", *(one for one in CAUSES if one), "dice", "loaded-dice", "samples"]
+    wished = [
+        "samples",
+        *(warning for warning in CAUSES if warning),
+        "dice",
+        "loaded-dice",
+        "samples",
+    ]
     async with serving(tmp_path, path=broken, BRIDGE_TOOLSETS=",".join(wished)) as bridge:
         await bridge.initialize()
         assert await listed(bridge) == [*SAMPLES, *DICE]
         assert await bridge.bare("word_count", text="a b") == text("2")
         problems = (await bridge.status())["problems"]
-    told = [one for one in problems if one.startswith("BRIDGE_TOOLSETS ")]
+    told = [warning for warning in problems if warning.startswith("BRIDGE_TOOLSETS ")]
     assert len(told) == len(CAUSES)
     for name, cause in CAUSES.items():
         if name:
-            (one,) = [one for one in told if one.startswith(f"BRIDGE_TOOLSETS names {name!r}, ")]
-            assert cause in one
+            (warning,) = [
+                warning
+                for warning in told
+                if warning.startswith(f"BRIDGE_TOOLSETS names {name!r}, ")
+            ]
+            assert cause in warning
     assert "dice and loaded-dice both have a tool throw_dice" in told[-1]
-    for one in told:
-        assert f"ERROR: {one}" in bridge.stderr
+    for warning in told:
+        assert f"ERROR: {warning}" in bridge.stderr

@@ -43,7 +43,7 @@ def instead_of_bound(*xml: str) -> Script:
     async def step(wire: Wire) -> None:
         await wire.open(f"<bind xmlns='{scripted.BIND}'/>")
         id_ = (await wire.element("iq")).get("id", "")
-        await scripted.saying(*(one.replace("{id}", id_) for one in xml))(wire)
+        await scripted.saying(*(each.replace("{id}", id_) for each in xml))(wire)
 
     return replace(HONEST, bind=step)
 

@@ -53,7 +53,7 @@ def _element(chance: Random, depth: int) -> str:
         declared.append(f"xmlns={quoteattr(chance.choice(NAMESPACES))}")
     given = {chance.choice(("", "p:", "xml:")) + chance.choice(NAMES) for _ in range(3)}
     given.discard("xmlns")
-    attributes = [f"{one}='{chance.choice(TEXTS[:5])}'" for one in sorted(given)]
+    attributes = [f"{each}='{chance.choice(TEXTS[:5])}'" for each in sorted(given)]
     parts = [*declared, *attributes]
     chance.shuffle(parts)
     children = (_element(chance, depth - 1) for _ in range(chance.randrange(3) if depth else 0))

@@ -202,16 +202,16 @@ class Relay:
 
     def _due(self, way: Way, count: int, data: bytes) -> tuple[_Plan, int] | None:
         """The first plan whose moment lies in `data`, and how much of it comes before."""
-        found: list[tuple[int, _Plan]] = []
+        fits: list[tuple[int, _Plan]] = []
         for plan in self._plans:
             if plan.way is not way:
                 continue
             if isinstance(plan.moment, int):
                 if count <= plan.moment < count + len(data):
-                    found.append((plan.moment - count, plan))
+                    fits.append((plan.moment - count, plan))
             elif match := re.search(plan.moment, data):
-                found.append((match.end(), plan))
-        return min(((plan, size) for size, plan in found), key=lambda one: one[1], default=None)
+                fits.append((match.end(), plan))
+        return min(((plan, size) for size, plan in fits), key=lambda each: each[1], default=None)
 
     async def _pass(self, way: Way, data: bytes, writer: StreamWriter) -> None:
         if not data:

@@ -79,8 +79,8 @@ class Eyes:
 
     @property
     def membership(self) -> Membership:
-        found = [one for one in self.participant.memberships if one.name == self.room]
-        return found[0] if found else self.participant.memberships[0]
+        memberships = [each for each in self.participant.memberships if each.name == self.room]
+        return memberships[0] if memberships else self.participant.memberships[0]
 
     def status(self) -> RoomStatus:
         return self.participant.status() if self.room is None else self.membership.status()
@@ -158,22 +158,22 @@ class Eyes:
         return status
 
     def messages(self) -> list[MessageReceived]:
-        return [one.event for one in self.records if isinstance(one.event, MessageReceived)]
+        return [each.event for each in self.records if isinstance(each.event, MessageReceived)]
 
     def resumed(self) -> list[bool]:
         """Of each connection, whether it took up a session that there was."""
-        return [one.event.resumed for one in self.records if isinstance(one.event, Connected)]
+        return [each.event.resumed for each in self.records if isinstance(each.event, Connected)]
 
     def gaps(self) -> list[Gap]:
         """The times that it says it may have missed something in."""
-        return [one.event for one in self.records if isinstance(one.event, Gap)]
+        return [each.event for each in self.records if isinstance(each.event, Gap)]
 
     def sent(self) -> list[str]:
         """The bodies that it has handed to the room."""
-        return [one.event.body for one in self.records if isinstance(one.event, MessageSent)]
+        return [each.event.body for each in self.records if isinstance(each.event, MessageSent)]
 
     def __str__(self) -> str:
-        return "\n".join(f"{one.at:.3f} {one.event}" for one in self.records)
+        return "\n".join(f"{each.at:.3f} {each.event}" for each in self.records)
 
     def _see(self, record: Record) -> None:
         if self.room is None or record.room in {"", self.room}:
@@ -188,7 +188,7 @@ async def at_work(
 ) -> AsyncIterator[Eyes]:
     """A participant at work, seen from its first event on; it comes back after this pause."""
     eyes = Eyes(participant)
-    eyes.rooms = [Eyes(participant, one.name) for one in participant.memberships]
+    eyes.rooms = [Eyes(participant, each.name) for each in participant.memberships]
     shortened = pytest.MonkeyPatch()
     shortened.setattr(backoff, "FIRST_SECONDS", first_pause)
     running = asyncio.create_task(participant.run())
@@ -295,7 +295,7 @@ async def scene(
 
 def told(messages: list[MessageReceived], *bodies: str) -> list[tuple[str, Source]]:
     """Those of `messages` that have one of these bodies, in order, with how they came."""
-    return [(one.body, one.source) for one in messages if one.body in bodies]
+    return [(each.body, each.source) for each in messages if each.body in bodies]
 
 
 async def configure(wilma: Witness, **options: str) -> None:

@@ -159,7 +159,7 @@ def local(element: Element) -> str:
 def mechanisms(*names: str, bindings: Sequence[str] = ()) -> str:
     """The feature that offers logins; with `bindings`, channel bindings as XEP-0440 has them."""
     listed = "".join(f"<mechanism>{name}</mechanism>" for name in names)
-    named = "".join(f"<channel-binding type='{one}'/>" for one in bindings)
+    named = "".join(f"<channel-binding type='{each}'/>" for each in bindings)
     types = f"<sasl-channel-binding xmlns='urn:xmpp:sasl-cb:0'>{named}</sasl-channel-binding>"
     return f"<mechanisms xmlns='{SASL}'>{listed}</mechanisms>{types if bindings else ''}"
 
@@ -320,8 +320,8 @@ def saying(*xml: str | bytes) -> Step:
     """A step that says this, whatever the client says, and waits for it to go."""
 
     async def say(wire: Wire) -> None:
-        for one in xml:
-            wire.send(one)
+        for each in xml:
+            wire.send(each)
             await wire.sent()
         await wire.gone()
 
@@ -332,8 +332,8 @@ def cut_off_after(*xml: str | bytes) -> Step:
     """A step that says this and hangs up."""
 
     async def say(wire: Wire) -> None:
-        for one in xml:
-            wire.send(one)
+        for each in xml:
+            wire.send(each)
         wire.hang_up()
         await wire.gone()
 
@@ -376,7 +376,9 @@ class ScriptedServer:
         self.wires: list[Wire] = []
         """The connections so far."""
         starttls = certificate is not None and not direct_tls
-        self._scripts = [one.with_starttls() if starttls else one for one in scripts or (HONEST,)]
+        self._scripts = [
+            each.with_starttls() if starttls else each for each in scripts or (HONEST,)
+        ]
         self._certificate = certificate
         self.direct_tls = direct_tls
         self.host = host
@@ -435,8 +437,8 @@ class ScriptedServer:
         for wire in self.wires:
             wire.abort()
         conversations = list(self._conversations)
-        for one in conversations:
-            one.cancel()
+        for each in conversations:
+            each.cancel()
         outcomes = await asyncio.gather(*conversations, return_exceptions=True)
         await self._server.wait_closed()
         if error is None:

@@ -41,7 +41,7 @@ def _without_stream_management(stage: Scene) -> None:
 
 
 def _never_twice(eyes: Eyes) -> None:
-    ids = [one.stanza_id for one in eyes.messages()]
+    ids = [each.stanza_id for each in eyes.messages()]
     assert len(ids) == len(set(ids))
 
 
@@ -92,7 +92,7 @@ async def test_a_session_that_was_cut_is_taken_up_again_and_nothing_is_missed(st
         await eyes.joined()
         await eyes.hears("meanwhile 29")
         assert eyes.resumed() == [False, True]
-        bodies = [one.body for one in eyes.messages()]
+        bodies = [each.body for each in eyes.messages()]
         assert bodies == ["before", *(f"meanwhile {number}" for number in range(30))]
         _never_twice(eyes)
         with pytest.raises(TimeoutError):
@@ -130,10 +130,10 @@ async def test_what_was_missed_is_filled_in_once_in_order_and_with_its_time(
         assert (b"previd=" in stage.relay.passed[Way.TO_SERVER]) is known
         assert eyes.resumed() == [False, False]
         assert not eyes.gaps()
-        missed = [one for one in eyes.messages() if one.body.startswith("meanwhile")]
-        assert [one.body for one in missed] == [f"meanwhile {number}" for number in range(30)]
-        assert {one.source for one in missed} == {Source.ARCHIVE}
-        assert all(one.delayed_from for one in missed)
+        missed = [each for each in eyes.messages() if each.body.startswith("meanwhile")]
+        assert [each.body for each in missed] == [f"meanwhile {number}" for number in range(30)]
+        assert {each.source for each in missed} == {Source.ARCHIVE}
+        assert all(each.delayed_from for each in missed)
         _never_twice(eyes)
 
 
@@ -182,7 +182,7 @@ async def test_a_slow_network_is_no_fault(stage: Scene) -> None:
         await wilma.heard("2")
         await stage.relay.heal()
         await eyes.hears("2")
-        assert [one.body for one in eyes.messages()] == ["slowly", "0", "1", "2"]
+        assert [each.body for each in eyes.messages()] == ["slowly", "0", "1", "2"]
         assert eyes.status().last_error is None
 
 
@@ -222,11 +222,11 @@ async def test_what_the_room_returns_fails_the_send_that_it_belongs_to(stage: Sc
         results = await asyncio.gather(
             *(eyes.membership.say(body, 30) for body in ("one", "two")), return_exceptions=True
         )
-        returned = [one.fault for one in results if isinstance(one, BouncedError)]
-        assert [one.condition for one in returned] == ["forbidden", "forbidden"]
-        failed = [one.event for one in eyes.records if isinstance(one.event, SendFailed)]
-        sent = [one.event for one in eyes.records if isinstance(one.event, MessageSent)]
-        assert [one.id for one in failed] == [one.id for one in sent]
+        returned = [each.fault for each in results if isinstance(each, BouncedError)]
+        assert [each.condition for each in returned] == ["forbidden", "forbidden"]
+        failed = [each.event for each in eyes.records if isinstance(each.event, SendFailed)]
+        sent = [each.event for each in eyes.records if isinstance(each.event, MessageSent)]
+        assert [each.id for each in failed] == [each.id for each in sent]
         await wilma.muc.set_role(stage.room, NICKNAME, "participant")
         await eyes.membership.say("three", 30)
         await wilma.heard("three")
@@ -259,7 +259,7 @@ async def test_no_number_of_taken_nicknames_keeps_it_out(stage: Scene) -> None:
         await eyes.joined()
         assert (ours := eyes.status().nickname) not in guessed
         assert re.fullmatch("-[0-9a-f]{8}", ours.removeprefix(nickname[:1_014]))
-        told = [format_event(encode(one.event)) for one in eyes.records]
+        told = [format_event(encode(each.event)) for each in eyes.records]
         assert f"in the room as {eyes.membership.occupant}" in told
 
 
@@ -268,8 +268,8 @@ async def test_two_bridges_under_one_account_hear_each_other_and_neither_flaps(
     stage: Scene,
 ) -> None:
     stage.timing = HASTY
-    async with stage.witness() as wilma, stage.participant() as one, stage.participant() as other:
-        pair = (one, other)
+    async with stage.witness() as wilma, stage.participant() as first, stage.participant() as other:
+        pair = (first, other)
         for eyes in pair:
             await eyes.joined()
         for number, (speaker, listener) in enumerate((pair, pair[::-1])):
@@ -285,7 +285,7 @@ async def test_two_bridges_under_one_account_hear_each_other_and_neither_flaps(
                 )
             )
             assert (status.phase, status.last_error) == (Phase.JOINED, None)
-            own = [one for one in eyes.messages() if one.own]
+            own = [first for first in eyes.messages() if first.own]
             assert len(own) == 1
             assert len(told(eyes.messages(), "word 0", "word 1")) == 2
             # What the other one says looks as if this one had said it.

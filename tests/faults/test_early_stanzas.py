@@ -66,9 +66,9 @@ async def test_stanzas_that_come_early_keep_nobody_out_and_are_dealt_with_afterw
         assert len(server.wires) == 1
         heard = server.heard.decode()
         assert 'id="early-ping" to="eve@evil.example/x"' in heard.replace("'", '"')
-        kinds = [type(one.event) for one in eyes.records]
+        kinds = [type(each.event) for each in eyes.records]
         assert kinds.index(MessageReceived) > kinds.index(Connected)
-        assert [one.body for one in eyes.messages()] == ["early word"]
+        assert [each.body for each in eyes.messages()] == ["early word"]
 
 
 async def test_what_comes_before_a_session_is_resumed_is_dealt_with_and_not_counted() -> None:
@@ -99,7 +99,7 @@ async def test_what_comes_before_a_session_is_resumed_is_dealt_with_and_not_coun
         await eyes.hears("after")
         async with asyncio.timeout(5):
             assert -await counted.get() + await counted.get() == 1
-        assert [one.body for one in eyes.messages()] == ["before the cut", "early word", "after"]
+        assert [each.body for each in eyes.messages()] == ["before the cut", "early word", "after"]
 
 
 async def test_a_session_in_place_of_a_forgotten_one_is_asked_for_when_it_is_cut_soon() -> None:
@@ -133,7 +133,7 @@ async def test_each_fresh_bind_has_a_resource_of_its_own() -> None:
         await server.connections(3)
         await eyes.phase(Phase.JOINED)
     resources = [wire.jid.partition("/")[2] for wire in server.wires[:2]]
-    assert all(one.startswith("xmpp-debug-bridge.") for one in resources)
+    assert all(each.startswith("xmpp-debug-bridge.") for each in resources)
     assert len(set(resources)) == 2
 
 
@@ -159,5 +159,5 @@ async def test_whoever_leaves_first_tells_what_came() -> None:
                 await gone.wait()
         (wire,) = server.wires
         last = wire.heard[wire.heard.index(b"unavailable") :]
-        assert re.findall(rb'<a [^>]*h="([0-9]+)"', last) == [str(one).encode() for one in told]
+        assert re.findall(rb'<a [^>]*h="([0-9]+)"', last) == [str(each).encode() for each in told]
         assert last.index(b"<a ") < last.index(b"</stream:stream>")

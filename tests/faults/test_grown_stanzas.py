@@ -38,13 +38,13 @@ async def test_a_stanza_that_the_server_makes_longer_does_not_cut_the_stream(
             eve.write(message(stage.room, "").replace(">odd<", ">still there<"))
             await eyes.hears("still there", SECONDS)
             assert connections(eyes) == 1
-            assert {(one.sender, one.reason) for one in damaged(eyes)} == {("Eve", reason)}
+            assert {(each.sender, each.reason) for each in damaged(eyes)} == {("Eve", reason)}
 
 
 @ON_PROSODY
 async def test_nobody_hides_by_presence_that_the_server_makes_longer(stage: Scene) -> None:
     def here() -> bool:
-        return "Eve" in {one.nickname for one in eyes.status().occupants}
+        return "Eve" in {each.nickname for each in eyes.status().occupants}
 
     async def looked() -> None:
         plain = f"plain {len(eyes.messages())}"

@@ -83,8 +83,8 @@ async def test_more_results_than_were_asked_for_are_borne_up_to_the_bound(over: 
 
     async with asking(answer) as (connection, published), asyncio.timeout(SECONDS):
         with pytest.raises(ArchiveError, match="archive-odd") if over else nullcontext():
-            found = await archive_of(connection, ROOM).page(ArchiveQuery(most=10))
-            assert len(found.results) == MAX_RESULTS
+            page = await archive_of(connection, ROOM).page(ArchiveQuery(most=10))
+            assert len(page.results) == MAX_RESULTS
         await connection.request("get", None, stanzas.ping())
         assert published == []
 

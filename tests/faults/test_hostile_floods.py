@@ -42,9 +42,9 @@ def bounded_bridge(home: Path, server: ScriptedServer, **overrides: str | None) 
 def memory_mb(bridge: BridgeProcess, field: str) -> float:
     """`VmRSS`, or `VmHWM` for the most that was ever resident."""
     status = Path(f"/proc/{bridge.process.pid}/status").read_text(encoding="ascii")
-    found = re.search(rf"^{field}:\s+([0-9]+) kB", status, re.MULTILINE)
-    assert found is not None
-    return int(found[1]) / 1024
+    match = re.search(rf"^{field}:\s+([0-9]+) kB", status, re.MULTILINE)
+    assert match is not None
+    return int(match[1]) / 1024
 
 
 ATTRIBUTES = "".join(f" a{n}='x'" for n in range(1000)) + "/><a"
@@ -117,12 +117,12 @@ async def test_a_flood_deafens_nobody_and_every_message_is_told_once(tmp_path: P
         entries = json.loads(recent["contents"][0]["text"])["entries"]
         assert len(entries) > 20
         last = [f"drop {number:05d}" for number in range(FLOOD - len(entries) + 1, FLOOD)]
-        assert [one["body"] for one in entries] == [*last, "the end"]
-        assert len({one["cursor"] for one in entries}) == len(entries)
+        assert [each["body"] for each in entries] == [*last, "the end"]
+        assert len({each["cursor"] for each in entries}) == len(entries)
         assert len(server.wires) == 1
         # And the room is still one to talk in.
         assert (await bridge.bare("xmppSend", message="still here"))["sent"]
-    told = [int(one) for one in re.findall("drop ([0-9]{5})$", bridge.stderr, re.MULTILINE)]
+    told = [int(each) for each in re.findall("drop ([0-9]{5})$", bridge.stderr, re.MULTILINE)]
     ends = bridge.stderr.count("> the end\n")
     dropped = sum(map(int, re.findall(r"\(([0-9]+) lines were dropped", bridge.stderr)))
     assert told == sorted(set(told))

@@ -62,8 +62,8 @@ async def test_under_another_nickname_we_are_not_who_has_the_one_that_we_asked_f
         await eyes.joined()
         await eyes.hears("the end")
         assert eyes.status().nickname == "Guest 7"
-        assert [one.nickname for one in eyes.status().occupants if one.own] == ["Guest 7"]
-        assert not any(one.own for one in eyes.messages())
+        assert [each.nickname for each in eyes.status().occupants if each.own] == ["Guest 7"]
+        assert not any(each.own for each in eyes.messages())
         assert (await eyes.membership.say("hello", 30)).message.sender == "Guest 7"
         assert len(server.wires) == 1
 

@@ -61,10 +61,10 @@ async def test_a_room_service_that_ends_is_named_by_status_and_verdict(
         assert status.last_error is not None
         assert service in status.last_error.fault.message
         link = RoomLink(eyes.participant)
-        for found in await asyncio.gather(
+        for result in await asyncio.gather(
             xmpp_diagnose(link, nickname="Wilma"), xmpp_diagnose(link)
         ):
-            assert f"{service}, the service of the room" in str(found["verdict"])
+            assert f"{service}, the service of the room" in str(result["verdict"])
         with pytest.raises(ToolError, match="service of the room cannot be reached"):
             await xmpp_info(link, target="room")
         pong = await ping(connection, Target(TargetKind.SELF, occupant, occupant), 5)

@@ -36,13 +36,13 @@ async def test_a_malformed_tag_costs_its_stanza_and_is_told(
     script = replace(HONEST, stand=scripted.saying(odd, scripted.said("Eve", "heard")))
     async with ScriptedServer(script) as server, participant_at(server) as eyes:
         await eyes.hears("heard")
-        lost = [one for one in eyes.records if isinstance(one.event, StanzaDamaged)]
-        assert [one.event for one in lost] == [
+        lost = [each for each in eyes.records if isinstance(each.event, StanzaDamaged)]
+        assert [each.event for each in lost] == [
             StanzaDamaged(f"{ROOM}/{sender}" if sender else "", sender, reason)
         ]
-        assert [one.room for one in lost] == [ROOM if sender else ""]
-        assert all(one.stanza for one in lost)
-        assert sum(isinstance(one.event, Connected) for one in eyes.records) == 1
+        assert [each.room for each in lost] == [ROOM if sender else ""]
+        assert all(each.stanza for each in lost)
+        assert sum(isinstance(each.event, Connected) for each in eyes.records) == 1
 
 
 async def test_a_quote_without_end_ends_the_stream_at_once_and_forges_nothing() -> None:
@@ -59,4 +59,4 @@ async def test_a_quote_without_end_ends_the_stream_at_once_and_forges_nothing() 
         assert fault.condition == "undefined-condition"
         assert "not well-formed" in fault.message
         await eyes.hears("heard")
-        assert "forged" not in {one.body for one in eyes.messages()}
+        assert "forged" not in {each.body for each in eyes.messages()}

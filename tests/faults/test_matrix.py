@@ -370,7 +370,7 @@ async def test_every_fault_ends_in_the_room_or_in_the_truth(
             # Each wrong password counts with the server: one login is one.
             assert stage.relay.passed[Way.TO_SERVER].count(b"<auth") <= stage.relay.accepted == 1
     assert "from outside" not in eyes.sent()
-    bodies = [one.body for one in play.us.messages()]
+    bodies = [each.body for each in play.us.messages()]
     assert len(bodies) == len(set(bodies)), f"told twice: {bodies}"
 
 

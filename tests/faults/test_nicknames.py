@@ -36,8 +36,8 @@ async def test_a_nickname_that_slixmpp_would_prepare_otherwise_hides_nobody_and_
             writer = await leaving.enter_async_context(Writer(stage, nickname))
             writer.write(message(stage.room, "").replace(">odd<", f">{number}<"))
             await eyes.hears(str(number))
-        assert [one.sender for one in eyes.messages()] == nicknames
-        assert {*nicknames} < {one.nickname for one in eyes.status().occupants}
+        assert [each.sender for each in eyes.messages()] == nicknames
+        assert {*nicknames} < {each.nickname for each in eyes.status().occupants}
         for nickname in nicknames:
             target = find(RoomLink(eyes.participant, None), nickname)
             assert target.address == f"{stage.room}/{nickname}"

@@ -119,10 +119,10 @@ async def tell(stage: Scene, eyes: Eyes, wrap: Wrap, odd: Iterable[str]) -> None
     async with AsyncExitStack() as inside, Writer(stage, "Betty") as betty:
         eve = await inside.enter_async_context(Writer(stage, "Eve"))
         for number, group in enumerate(groups(odd)):
-            for one in group:
+            for each in group:
                 if eve.ended.done():  # the server does not let all of it pass
                     eve = await inside.enter_async_context(Writer(stage, "Eve"))
-                eve.write(wrap(stage.room, one))
+                eve.write(wrap(stage.room, each))
                 eve.write(f"<presence to='{stage.room}/Eve'/>")
             await heard_out(eyes, eve, stage.room, f"Eve {number}")
             plain = f"{wrap.__name__} {number}"
@@ -131,11 +131,11 @@ async def tell(stage: Scene, eyes: Eyes, wrap: Wrap, odd: Iterable[str]) -> None
 
 
 def damaged(eyes: Eyes) -> list[StanzaDamaged]:
-    return [one.event for one in eyes.records if isinstance(one.event, StanzaDamaged)]
+    return [each.event for each in eyes.records if isinstance(each.event, StanzaDamaged)]
 
 
 def connections(eyes: Eyes) -> int:
-    return sum(isinstance(one.event, Connected) for one in eyes.records)
+    return sum(isinstance(each.event, Connected) for each in eyes.records)
 
 
 @pytest.mark.parametrize("wrap", [message, presence, question, private])
@@ -147,14 +147,14 @@ async def test_no_odd_stanza_of_an_occupant_cuts_the_stream(wrap: Wrap, stage: S
             await eyes.joined()
             await tell(stage, eyes, wrap, odd_children(len(wrap.__name__), COUNT))
             assert connections(eyes) == 1
-            assert {one.sender for one in damaged(eyes)} == {"Eve"}
-            lost = [one for one in eyes.records if isinstance(one.event, StanzaDamaged)]
-            assert {one.room for one in lost} == {stage.room}
+            assert {each.sender for each in damaged(eyes)} == {"Eve"}
+            lost = [each for each in eyes.records if isinstance(each.event, StanzaDamaged)]
+            assert {each.room for each in lost} == {stage.room}
             assert not any("forged" in message.body for message in eyes.messages())
-            reasons = " ".join(one.reason for one in damaged(eyes))
+            reasons = " ".join(each.reason for each in damaged(eyes))
             assert all(word in reasons for word in ("parser", "namespace"))
-            joins = [one.event for one in eyes.records if isinstance(one.event, OccupantJoined)]
-            assert "Eve" in {one.sender for one in joins}
+            joins = [each.event for each in eyes.records if isinstance(each.event, OccupantJoined)]
+            assert "Eve" in {each.sender for each in joins}
         # Whoever comes later is told of it by the room's history.
         async with stage.participant() as later:
             await later.joined(PATIENCE_SECONDS)
@@ -182,7 +182,7 @@ async def test_the_history_and_the_archive_are_caught_up_with(stage: Scene) -> N
             pass
         else:
             told = [event async for event in archive.since("2026-01-01T00:00:00Z")]
-            assert any(isinstance(one, MessageReceived) for one in told)
+            assert any(isinstance(each, MessageReceived) for each in told)
         await eyes.membership.say("still there", 30)
         assert connections(eyes) == 2
         assert not eyes.gaps()
@@ -212,7 +212,7 @@ async def test_an_answer_that_cannot_be_read_is_no_silence_and_no_empty_answer(
                     "get", f"{stage.room}/Eve", disco.info_query()
                 )
         assert refused.value.error.condition == "unreadable-stanza"
-        assert [one.sender for one in damaged(eyes)] == ["Eve"]
+        assert [each.sender for each in damaged(eyes)] == ["Eve"]
 
 
 async def test_a_question_that_cannot_be_read_is_answered_and_told(stage: Scene) -> None:

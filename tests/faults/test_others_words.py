@@ -51,8 +51,8 @@ async def test_nobody_speaks_as_the_room_by_inviting_us_or_declining(stage: Scen
                 f"<message to='{stage.room}' type='groupchat'><body>the end</body></message>"
             )
             await eyes.hears("the end")
-            forged = [one for one in eyes.messages() if not one.sender]
-            assert not [one for one in forged if one.body or one.retracts]
+            forged = [each for each in eyes.messages() if not each.sender]
+            assert not [each for each in forged if each.body or each.retracts]
 
 
 async def test_ids_in_private_messages_hide_nothing_that_the_archive_tells(stage: Scene) -> None:
@@ -75,7 +75,7 @@ async def test_ids_in_private_messages_hide_nothing_that_the_archive_tells(stage
                 f" id='{said.message.stanza_id}'/></message>"
             )
             await eyes.hears("psst")
-        (whisper,) = [one for one in eyes.messages() if one.body == "psst"]
+        (whisper,) = [each for each in eyes.messages() if each.body == "psst"]
         assert whisper.stanza_id is None
 
 
@@ -107,10 +107,10 @@ async def test_no_claim_of_an_occupant_counts_as_the_rooms(stage: Scene) -> None
                     f"<presence to='{room}/Eve' type='unavailable'>{claims * times}</presence>"
                 )
                 await eyes.see(lambda event: isinstance(event, OccupantLeft), "leave")
-        told = [one.event for one in eyes.records]
-        assert not [one for one in told if isinstance(one, AffiliationChanged | RoomDestroyed)]
-        assert not [one for one in told if isinstance(one, RoomConfigured) and 104 in one.codes]
-        assert not [one for one in told if isinstance(one, OccupantLeft) and one.self_]
+        told = [each.event for each in eyes.records]
+        assert not [each for each in told if isinstance(each, AffiliationChanged | RoomDestroyed)]
+        assert not [each for each in told if isinstance(each, RoomConfigured) and 104 in each.codes]
+        assert not [each for each in told if isinstance(each, OccupantLeft) and each.self_]
         await eyes.membership.say("still there", 30)
 
 
@@ -151,12 +151,12 @@ async def test_nothing_in_the_history_makes_what_follows_it_new_or_a_subject(
             for said in (words, "<body>the end</body>"):
                 betty.write(f"<message to='{stage.room}' type='groupchat' id='1'>{said}</message>")
             await eyes.hears("the end")
-            told = [one.event for one in eyes.records if isinstance(one.event, SubjectChanged)]
+            told = [each.event for each in eyes.records if isinstance(each.event, SubjectChanged)]
             assert (told, eyes.status().subject) == ([SubjectChanged("", None)], None)
         async with stage.participant() as later:
             await later.joined()
             await later.hears("the end")
-            assert {one.source for one in later.messages()} == {Source.HISTORY}
+            assert {each.source for each in later.messages()} == {Source.HISTORY}
             incoming = later.status().last_incoming
             assert incoming is not None
             assert incoming.message.body == "the end"

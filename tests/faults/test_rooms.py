@@ -130,9 +130,9 @@ async def test_as_many_rooms_as_there_may_be_are_joined_under_a_servers_default_
                     await us.joined(THROTTLED_SECONDS)
                 await eyes.membership.say("hello", 20)
                 assert [
-                    one.room
-                    for one in eyes.records
-                    if isinstance(one.event, ConnectionChanged) and one.event.fault is not None
+                    each.room
+                    for each in eyes.records
+                    if isinstance(each.event, ConnectionChanged) and each.event.fault is not None
                 ] == [""]
                 assert eyes.gaps() == []
                 assert stage.relay.accepted == 2
@@ -156,7 +156,7 @@ async def test_rooms_may_be_added_removed_and_put_in_another_order(
         await newcomer.joined(NICKNAME)
         await guests[0].witness.joined(NICKNAME)
         await guests[2].witness.joined(NICKNAME)
-        assert [one.name for one in eyes.participant.memberships] == [third, added, first]
+        assert [each.name for each in eyes.participant.memberships] == [third, added, first]
         assert eyes.participant.room_jid == third
         await eyes.rooms[2].hears("meanwhile")
         await eyes.membership.say("to the default room", 30)
@@ -188,7 +188,7 @@ async def test_a_session_in_other_rooms_is_not_taken_up_again(
 
 @ON_PROSODY
 async def test_a_room_written_in_capitals_is_the_room(stage: Scene, guests: list[Guest]) -> None:
-    rooms = tuple(one.partition("@") for one in stage.settings.rooms)
+    rooms = tuple(each.partition("@") for each in stage.settings.rooms)
     stage.set(rooms=tuple(f"{local.upper()}@{domain}" for local, _, domain in rooms))
     async with stage.participant() as eyes:
         for us, guest in zip(eyes.rooms, guests, strict=True):

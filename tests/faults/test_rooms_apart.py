@@ -48,7 +48,7 @@ def in_rooms(stand: Step) -> Script:
 
 
 def bodies(eyes: Eyes) -> list[str]:
-    return [one.body for one in eyes.messages()]
+    return [each.body for each in eyes.messages()]
 
 
 async def test_each_room_is_heard_in_its_place_and_nobody_else_anywhere() -> None:
@@ -73,24 +73,24 @@ async def test_each_room_is_heard_in_its_place_and_nobody_else_anywhere() -> Non
 
     async with ScriptedServer(in_rooms(stand)) as server, participant_at(server, *ROOMS) as eyes:
         lobby, logs, far = eyes.rooms
-        for one in eyes.rooms:
-            await one.hears("the end")
+        for each in eyes.rooms:
+            await each.hears("the end")
         assert bodies(lobby) == ["hello", "shouted", "the end"]
         assert bodies(logs) == ["hello", "between us", "the end"]
         assert bodies(far) == ["hello", "the end"]
         assert len(bodies(eyes)) == 8
-        assert [one.type for one in logs.messages()] == ["groupchat", "chat", "groupchat"]
-        assert {one.from_.partition("/")[0] for one in far.messages()} == {FAR}
-        subjects = [one for one in eyes.records if one.event == SubjectChanged("S", "Wilma")]
-        assert [one.room for one in subjects] == [LOGS]
-        assert [one.status().subject for one in eyes.rooms] == [None, "S", None]
+        assert [each.type for each in logs.messages()] == ["groupchat", "chat", "groupchat"]
+        assert {each.from_.partition("/")[0] for each in far.messages()} == {FAR}
+        subjects = [each for each in eyes.records if each.event == SubjectChanged("S", "Wilma")]
+        assert [each.room for each in subjects] == [LOGS]
+        assert [each.status().subject for each in eyes.rooms] == [None, "S", None]
         fred = [
-            one.room
-            for one in eyes.records
-            if isinstance(one.event, OccupantJoined) and one.event.sender == "Fred"
+            each.room
+            for each in eyes.records
+            if isinstance(each.event, OccupantJoined) and each.event.sender == "Fred"
         ]
         assert fred == [FAR]
-        assert [len(one.status().occupants) for one in eyes.rooms] == [2, 2, 3]
+        assert [len(each.status().occupants) for each in eyes.rooms] == [2, 2, 3]
 
 
 def answering(returns: Callable[[str, str, str], str]) -> Step:
@@ -124,18 +124,18 @@ async def test_an_error_of_one_room_is_none_of_another() -> None:
         participant_at(server, LOBBY, FAR, LOGS) as eyes,
     ):
         lobby, far, logs = eyes.rooms
-        for one in eyes.rooms:
-            await one.joined()
+        for each in eyes.rooms:
+            await each.joined()
         await lobby.membership.say("hello", 30)
         await far.membership.say("hello", 30)
         with pytest.raises(BouncedError):
             await logs.membership.say("hello", 30)
-        failed = [one.room for one in eyes.records if isinstance(one.event, SendFailed)]
+        failed = [each.room for each in eyes.records if isinstance(each.event, SendFailed)]
         assert failed == [LOGS] * 3
         # What it said is that we are not in it, so it is asked, and it alone.
         fault, _, record = await eyes.fault()
         assert (fault.condition, record.room) == ("not-acceptable", LOGS)
-        assert [one.status().phase for one in (lobby, far)] == [Phase.JOINED] * 2
+        assert [each.status().phase for each in (lobby, far)] == [Phase.JOINED] * 2
         for room in (LOBBY, FAR):
             occupant = f'to="{room}/{NICKNAME}"'.encode()
             assert server.wires[0].heard.count(occupant) == 1  # the join
@@ -151,8 +151,8 @@ async def test_a_room_that_repeats_what_we_said_in_another_is_no_reflection_of_i
         participant_at(server, *ROOMS) as eyes,
     ):
         lobby, logs, _ = eyes.rooms
-        for one in eyes.rooms:
-            await one.joined()
+        for each in eyes.rooms:
+            await each.joined()
         saying = asyncio.create_task(lobby.membership.say("hello", 60))
         heard = await logs.hears("hello")
         assert not heard.own

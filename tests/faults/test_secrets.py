@@ -25,7 +25,7 @@ def _shapes(stage: Scene) -> list[bytes]:
     plain = [secret.encode() for secret in (bot.password, ROOM_PASSWORD, WRONG_PASSWORD)]
     logins = [b"\0" + bot.username.encode() + b"\0" + secret for secret in plain]
     # Without the last group, which depends on what follows.
-    encoded = [b64encode(one)[: len(one) // 3 * 4] for one in (*plain, *logins)]
+    encoded = [b64encode(each)[: len(each) // 3 * 4] for each in (*plain, *logins)]
     return [*plain, *encoded]
 
 
@@ -68,7 +68,7 @@ async def test_no_secret_is_in_anything_it_writes_nor_in_its_arguments(
         home = tmp_path / "right"
         async with BridgeProcess(home, _environment(stage, home)) as bridge:
             command_line = _command_line(bridge.process.pid)
-            assert not [one for one in _shapes(stage) if one in command_line]
+            assert not [each for each in _shapes(stage) if each in command_line]
             await bridge.initialize()
             await bridge.joined()
             await bridge.call("xmppSend", message="hello")
@@ -117,13 +117,13 @@ async def test_no_secret_that_was_on_the_wire_is_in_the_trace(
             trace = [xml_of(traced.xml) for traced in reversed(eyes.participant.trace)]
         wire = b"".join(bytes(stage.relay.passed[way]) for way in Way)
         secrets = {
-            next(group for group in one.groups() if group is not None).decode()
-            for one in SECRET_ON_THE_WIRE.finditer(wire)
+            next(group for group in each.groups() if group is not None).decode()
+            for each in SECRET_ON_THE_WIRE.finditer(wire)
         }
         # First, challenge, final and proof; the room's password; the session that was taken up.
         assert len(secrets) >= 6
         assert ROOM_PASSWORD in secrets
-        assert any(one.startswith(FINAL) for one in secrets)
+        assert any(each.startswith(FINAL) for each in secrets)
         told = "".join(trace)
         assert "previd" in told
-        assert not [one for one in secrets if one in told]
+        assert not [each for each in secrets if each in told]

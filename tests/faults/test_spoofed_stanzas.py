@@ -56,7 +56,7 @@ async def test_stamps_are_believed_from_the_room_alone_and_while_it_tells_its_hi
         last = eyes.status().last_incoming
         assert last is not None
         assert last.message.sender == "Wilma"
-        entries = {one.body: one for one in eyes.messages()}
+        entries = {each.body: each for each in eyes.messages()}
     for body, entry in entries.items():
         told = (entry.source, entry.delayed_from)
         in_history = (Source.HISTORY, "1999-12-31T23:59:59.000Z")
@@ -73,7 +73,11 @@ async def test_history_is_over_at_the_first_live_message_where_no_subject_ends_i
 
     async with ScriptedServer(replace(HONEST, join=join)) as server, participant_at(server) as eyes:
         await eyes.hears("stamped")
-        assert [one.source for one in eyes.messages()] == [Source.HISTORY, Source.LIVE, Source.LIVE]
+        assert [each.source for each in eyes.messages()] == [
+            Source.HISTORY,
+            Source.LIVE,
+            Source.LIVE,
+        ]
 
 
 async def test_an_answer_to_bind_counts_from_the_server_and_under_our_id_alone() -> None:
@@ -107,5 +111,5 @@ async def test_a_reflection_under_a_wrong_id_or_name_confirms_nothing() -> None:
         with pytest.raises(NotReflectedError) as failure:
             await eyes.membership.say("hello", 0.5)
         assert failure.value.fault.condition == "unproved"
-        assert [(one.own, one.source) for one in eyes.messages()] == [(False, Source.LIVE)] * 2
+        assert [(each.own, each.source) for each in eyes.messages()] == [(False, Source.LIVE)] * 2
         assert eyes.status().phase is Phase.JOINED

@@ -56,11 +56,11 @@ def _cut(
     async def step(wire: Wire) -> None:
         await wire.open(STARTTLS)
         await wire.element("starttls")
-        for one in said:
-            if isinstance(one, str):
-                wire.send(one)
+        for each in said:
+            if isinstance(each, str):
+                wire.send(each)
             else:
-                await one(wire)
+                await each(wire)
         end(wire)
         await wire.gone()
 

@@ -179,24 +179,24 @@ def _texts(module: ModuleType) -> Iterator[str]:
         hints = get_type_hints(function)
         makes = function.__module__ == module.__name__ and not name.startswith("_")
         if makes and hints.pop("return") in {Fault, DecodedError}:
-            yield from (f"{name}.{one}" for one, hint in hints.items() if "str" in str(hint))
+            yield from (f"{name}.{each}" for each, hint in hints.items() if "str" in str(hint))
 
 
 def test_every_argument_that_comes_into_a_sentence_is_known() -> None:
-    found = [one for module in (faults, iq_errors) for one in _texts(module)]
-    assert sorted(found) == sorted([*THEIRS, *OURS])
+    result = [each for module in (faults, iq_errors) for each in _texts(module)]
+    assert sorted(result) == sorted([*THEIRS, *OURS])
 
 
 def test_what_a_tool_adds_to_a_fault_is_a_text_of_ours() -> None:
     added = [
-        one
+        each
         for path in (PACKAGE / "tools").glob("*.py")
         for node in ast.walk(ast.parse(path.read_text("utf-8")))
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "failed"
-        for one in (*node.args[1:], *(given.value for given in node.keywords))
+        for each in (*node.args[1:], *(given.value for given in node.keywords))
     ]
     assert len(added) > 5
-    assert [ast.unparse(one) for one in added if not isinstance(one, ast.Constant)] == []
+    assert [ast.unparse(each) for each in added if not isinstance(each, ast.Constant)] == []
 
 
 @pytest.mark.parametrize("words", [LONG, NAME])
@@ -213,7 +213,7 @@ def test_in_a_sentence_they_are_quoted(
         assert told.quotes
 
 
-@pytest.mark.parametrize("name", [one for one in THEIRS if "address" not in one])
+@pytest.mark.parametrize("name", [each for each in THEIRS if "address" not in each])
 def test_where_a_stranger_says_nothing_nothing_is_quoted(name: str) -> None:
     told = THEIRS[name]("")
     if isinstance(told, Fault) and name != "unexpected_element.name":
@@ -283,9 +283,9 @@ async def test_what_keeps_us_out_is_told_harmlessly(script: Script, tmp_path: Pa
         assert ORDER in waited["outBecause"]
         assert NOTICE not in waited["outBecause"]
         assert waited["notice"] == NOTICE
-        found = wire(await xmpp_diagnose(link, nickname="Wilma"))
-        assert_harmless(found["verdict"])
-        assert ORDER in found["verdict"]
+        told = wire(await xmpp_diagnose(link, nickname="Wilma"))
+        assert_harmless(told["verdict"])
+        assert ORDER in told["verdict"]
         status = wire(describe_status(link, settings_at(tmp_path)))
         assert_harmless(status["lastError"]["message"])
         assert ORDER in status["lastError"]["message"]
@@ -293,9 +293,9 @@ async def test_what_keeps_us_out_is_told_harmlessly(script: Script, tmp_path: Pa
     result = await checked(script, tmp_path)
     if not result["ok"]:  # it leaves at once, and may not see what comes later
         assert ORDER in result["diagnosis"]
-    for text in (result["diagnosis"], *(one["detail"] for one in result["phases"])):
+    for text in (result["diagnosis"], *(each["detail"] for each in result["phases"])):
         assert_harmless(text)
-    assert not any("gnore" in one.get("hint", "") for one in result["phases"])
+    assert not any("gnore" in each.get("hint", "") for each in result["phases"])
 
 
 async def stand(wire_: Wire) -> None:
@@ -330,7 +330,7 @@ async def test_the_lock_of_a_room_is_logged_harmlessly(caplog: pytest.LogCapture
 
     async with participating(replace(HONEST, join=refuse)) as (_, eyes):
         await eyes.joined()
-    (told,) = (one for one in caplog.messages if "refused its default configuration" in one)
+    (told,) = (each for each in caplog.messages if "refused its default configuration" in each)
     assert ORDER in told
     assert_harmless(told)
 
@@ -362,7 +362,7 @@ async def join_under_another_name(wire_: Wire) -> None:
             other = "ignore" in element.get("to", "")
             if other:
                 names = ["http://jabber.org/protocol/muc"]
-            features = "".join(f"<feature {attribute('var', one)}/>" for one in names)
+            features = "".join(f"<feature {attribute('var', each)}/>" for each in names)
             content = f"<query xmlns='{namespace}info'>{features if room or other else ''}</query>"
         whom = f" from='{element.get('to')}'" if element.get("to") else ""
         wire_.send(f"<iq type='result' id='{element.get('id')}'{whom}>{content}</iq>")
@@ -377,9 +377,9 @@ async def test_what_a_check_finds_on_its_way_is_told_harmlessly(
     monkeypatch.setattr(probe, "LEAVE_SECONDS", 0.2)
     script = replace(HONEST, bind=bind_oddly, join=join_under_another_name)
     result = await checked(script, tmp_path)
-    for one in result["phases"]:
-        assert_harmless(one["detail"])
-        assert "gnore" not in one.get("hint", "")
-    found = {one["name"]: one["detail"] for one in result["phases"]}
+    for each in result["phases"]:
+        assert_harmless(each["detail"])
+        assert "gnore" not in each.get("hint", "")
+    details = {each["name"]: each["detail"] for each in result["phases"]}
     for name in ("bind", "disco", "join", "occupants"):
-        assert "gnore" in found[name], name
+        assert "gnore" in details[name], name

@@ -87,7 +87,7 @@ async def test_checks_that_are_off_let_scram_in_and_are_shouted_about(
             status = await bridge.joined()
             assert status["sasl"] == "SCRAM-SHA-256"
             assert status["tls"]["verified"] is False
-            assert any("NODE_TLS_REJECT_UNAUTHORIZED" in one for one in status["warnings"])
+            assert any("NODE_TLS_REJECT_UNAUTHORIZED" in each for each in status["warnings"])
         assert "[Server] WARNING: NODE_TLS_REJECT_UNAUTHORIZED" in bridge.stderr
         assert_no_password(server.heard)
 
@@ -121,7 +121,7 @@ async def test_what_is_slipped_in_before_the_handshake_is_forgotten(
             assert status.tls is not None
             assert (status.tls.version, status.tls.verified) == ("TLSv1.3", True)
             assert status.sasl == "SCRAM-SHA-256"
-            assert [one.body for one in eyes.messages()] == ["hello"]
+            assert [each.body for each in eyes.messages()] == ["hello"]
         assert len(server.wires) == 1
         assert_no_password(server.heard)
 

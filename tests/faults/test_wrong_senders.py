@@ -93,9 +93,9 @@ async def test_nobody_is_heard_through_somebody_elses_message() -> None:
 
     async with in_the_room(stand) as eyes:
         await eyes.hears("the end")
-        assert "FORGED" not in repr([one.event for one in eyes.records])
+        assert "FORGED" not in repr([each.event for each in eyes.records])
         # Who is of the room has said what stands outside, under their own name.
-        outer = {(one.from_, one.own) for one in eyes.messages() if one.body == "OUTER"}
+        outer = {(each.from_, each.own) for each in eyes.messages() if each.body == "OUTER"}
         assert outer == {(sender, False) for sender in SENDERS if sender.startswith(ROOM)}
 
 
@@ -124,8 +124,8 @@ async def test_what_is_no_result_of_our_query_is_left_out() -> None:
         wire.send(fin(iq, "1", "1", complete=True))
 
     async with asking(answer) as (connection, published):
-        found = await archive_of(connection, ROOM).page(ArchiveQuery())
-        assert ([one.id for one in found.results], texts(found.results)) == (["1"], ["the truth"])
+        page = await archive_of(connection, ROOM).page(ArchiveQuery())
+        assert ([each.id for each in page.results], texts(page.results)) == (["1"], ["the truth"])
         # That from an occupant is a message without a body: what it wraps is not read.
         (told,) = published
         assert isinstance(told, MessageReceived)
@@ -163,9 +163,9 @@ async def test_a_result_in_which_nobody_of_the_room_says_anything_tells_nothing(
         wire.send(fin(iq, "0", "1", complete=True))
 
     async with asking(answer) as (connection, published):
-        found = await archive_of(connection, ROOM).page(ArchiveQuery())
-        assert [one.id for one in found.results] == [str(number) for number in range(len(INNER))]
-        assert [one.events for one in found.results] == [()] * len(INNER)
+        page = await archive_of(connection, ROOM).page(ArchiveQuery())
+        assert [each.id for each in page.results] == [str(number) for number in range(len(INNER))]
+        assert [each.events for each in page.results] == [()] * len(INNER)
         assert published == []
         assert not connection.ended.done()
 
@@ -242,7 +242,7 @@ async def test_an_answer_counts_from_whoever_was_asked_alone(
     async with in_the_room(stand) as eyes, asyncio.timeout(SECONDS):
         for _ in right:
             answer = await eyes.participant.connection.request("get", target, stanzas.ping())
-            assert [one.tag for one in answer] == ["{x}right"]
+            assert [each.tag for each in answer] == ["{x}right"]
 
 
 async def pinged(wire: Wire) -> Element:
@@ -267,7 +267,7 @@ async def test_an_answer_that_comes_late_is_to_no_later_question() -> None:
             with suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
                     answer = await eyes.participant.connection.request("get", EVE, stanzas.ping())
-        assert [one.tag for one in answer] == ["{x}right"]
+        assert [each.tag for each in answer] == ["{x}right"]
     assert len(set(ids)) == 2
 
 
@@ -374,7 +374,7 @@ async def test_each_question_is_answered_once_to_whoever_asked_and_nothing_else_
             await eyes.membership.say("in between", SECONDS)
             await eyes.hears("all asked")
             await done.wait()
-        assert [local(one) for one in others] == ["message"]
+        assert [local(each) for each in others] == ["message"]
     assert answers.keys() == wanted.keys()
     for id_, (type_, payload, sender) in wanted.items():
         (answer,) = answers[id_]
@@ -421,6 +421,6 @@ async def test_answers_to_a_flood_of_questions_are_bounded_and_those_to_our_serv
     async with in_the_room(stand) as eyes, asyncio.timeout(SECONDS):
         await eyes.participant.connection.request("get", EVE, stanzas.ping())
         await eyes.membership.say("in between", SECONDS)
-    assert [answered.count(one) for one in servers + rooms] == [500, 500, 1, 1]
+    assert [answered.count(each) for each in servers + rooms] == [500, 500, 1, 1]
     # Who was asked has a bound of its own.
     assert 0 < size <= 2 * connection.ANSWER_BYTES * (connection.ANSWER_SECONDS + SECONDS)

@@ -227,7 +227,7 @@ async def test_input_required_result_multi_round(context: Context, /) -> str:
 @tool(title="Ask whom one can", read_only=True)
 async def test_input_required_result_capabilities(context: Context, /) -> str:
     """Ask the caller what it can be asked."""
-    possible = {name: one for name, one in QUESTIONS.items() if context.can_ask(one.method)}
+    possible = {name: each for name, each in QUESTIONS.items() if context.can_ask(each.method)}
     return ", ".join(await context.ask(possible, ASKING_SECONDS))
 
 

@@ -83,7 +83,7 @@ Judges: TypeAlias = Mapping[str, Path]
 
 def started_by(judges: Judges, package: str, program: str) -> tuple[str, ...]:
     """The words that start a program of a package."""
-    node, ours = (judges[one] / "node_modules" / ".bin" for one in (NODE, package))
+    node, ours = (judges[each] / "node_modules" / ".bin" for each in (NODE, package))
     return str(node / "node"), str(ours / program)
 
 
@@ -108,7 +108,7 @@ def installed(package: str, cache: Path) -> Path:
 
 
 def inspect(judges: Judges, home: Path) -> Table:
-    found: Table = {row: {} for row in REQUESTS}
+    table: Table = {row: {} for row in REQUESTS}
     command = (*started_by(judges, INSPECTOR, "mcp-inspector"), "--cli", "--format", "json")
     for era in ERAS:
         for row in NEGOTIATED if era == "auto" else REQUESTS:
@@ -116,14 +116,14 @@ def inspect(judges: Judges, home: Path) -> Table:
             words = [*command, "--protocol-era", era, *request, "--", *BRIDGE]
             done = _run(words, JUDGE_SECONDS, home)
             clean = '"errors":0' in done.stdout if "--load" in request else True
-            found[row][era] = "ok" if done.returncode == 0 and clean else f"exit {done.returncode}"
-            if found[row][era] != "ok":
+            table[row][era] = "ok" if done.returncode == 0 and clean else f"exit {done.returncode}"
+            if table[row][era] != "ok":
                 _say(f"   {era} {row}: {done.stderr.strip()[-500:]}")
-    return found
+    return table
 
 
 def conform(judges: Judges, home: Path) -> Table:
-    found: Table = {}
+    table: Table = {}
     for column, (package, which) in SUITES.items():
         with relayed(EVERYTHING) as url:
             command = started_by(judges, package, "conformance")
@@ -135,8 +135,8 @@ def conform(judges: Judges, home: Path) -> Table:
         for row, passed, failed in summary:
             total = int(passed) + int(failed)
             verdict = f"{passed} of {total}" if int(failed) else "ok" if total else "no check"
-            found.setdefault(row, {})[column] = verdict
-    return found
+            table.setdefault(row, {})[column] = verdict
+    return table
 
 
 @contextmanager
@@ -162,11 +162,11 @@ def known() -> Table:
     return table
 
 
-def differences(found: Table, told: Table) -> list[str]:
+def differences(table: Table, told: Table) -> list[str]:
     """Say where the tables differ, cell by cell."""
     differing = []
-    for row in dict.fromkeys((*found, *told)):
-        here, there = found.get(row, {}), told.get(row, {})
+    for row in dict.fromkeys((*table, *told)):
+        here, there = table.get(row, {}), told.get(row, {})
         for column in dict.fromkeys((*here, *there)):
             was, is_ = there.get(column, "nothing"), here.get(column, "nothing")
             if was != is_:
@@ -183,7 +183,7 @@ def main() -> int:
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     try:
         cache /= "xmpp-debug-bridge-interop"
-        judges = {one: installed(one, cache) for one in (NODE, INSPECTOR, RELEASED, COMING)}
+        judges = {each: installed(each, cache) for each in (NODE, INSPECTOR, RELEASED, COMING)}
     except UnreachableError as error:
         _say(f"interop: skipped, since the npm registry cannot be reached ({error})")
         return int(strict)
@@ -194,8 +194,8 @@ def main() -> int:
         # Each of the two starts one program after the other.
         with tempfile.TemporaryDirectory() as home, ThreadPoolExecutor(1) as beside:
             conformance = beside.submit(conform, judges, Path(home))
-            found = inspect(judges, Path(home)) | conformance.result()
-        if not (differing := differences(found, known())):
+            table = inspect(judges, Path(home)) | conformance.result()
+        if not (differing := differences(table, known())):
             break
     for difference in differing:
         _say(f"interop: {difference}")

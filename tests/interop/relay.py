@@ -136,7 +136,7 @@ class Relay:
     async def end(self) -> None:
         ahead = {await self._next} if self._next else set()
         sessions = {*self._sessions.values(), *self._asking.values(), *ahead}
-        await asyncio.gather(*(one.end() for one in sessions))
+        await asyncio.gather(*(each.end() for each in sessions))
 
     async def _started(self) -> Session:
         """Return a server that nobody has spoken with, and start another."""

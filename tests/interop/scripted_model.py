@@ -105,7 +105,7 @@ def _results(body: Json) -> list[str]:
             for block in message["content"]
         ]
         return [_text(block["content"]) for block in blocks if block["type"] == "tool_result"]
-    outputs = [one["output"] for one in body["input"] if one["type"].endswith("_call_output")]
+    outputs = [each["output"] for each in body["input"] if each["type"].endswith("_call_output")]
     # Codex writes in front how long the call took: as a line, or as a part of its own.
     return [
         output.partition("Output:\n")[2] if isinstance(output, str) else _text(output[1:])
@@ -115,7 +115,9 @@ def _results(body: Json) -> list[str]:
 
 def _text(content: str | list[Json]) -> str:
     """The text of a result, which both APIs also take in parts."""
-    return content if isinstance(content, str) else "".join(one.get("text", "") for one in content)
+    return (
+        content if isinstance(content, str) else "".join(each.get("text", "") for each in content)
+    )
 
 
 def _responses_events(turn: int, call: Json | None) -> list[Json]:

@@ -93,7 +93,7 @@ class Session:
     def results(self, key: str) -> list[Json]:
         """The results that have `key`, as the bridge wrote them."""
         wire = map(json.loads, (self.home / "wire").read_text().splitlines())
-        return [one["result"] for one in wire if key in one.get("result", ())]
+        return [each["result"] for each in wire if key in each.get("result", ())]
 
     @property
     def tools(self) -> dict[str, Json]:
@@ -129,8 +129,8 @@ def _run(words: list[str], environ: dict[str, str], home: Path) -> str:
 @pytest.fixture(params=AGENTS)
 def name(request: pytest.FixtureRequest) -> str:
     """Each agent in turn."""
-    found: str = request.param
-    return found
+    client: str = request.param
+    return client
 
 
 @pytest.fixture
@@ -186,7 +186,7 @@ def _as_in_javascript(text: str) -> str:
 @pytest.mark.parametrize("name", ["codex"])
 def test_codex_offers_all_tools_to_a_model_in_its_first_request(session: Session) -> None:
     model = session.run(_nothing())
-    (ours,) = [one for one in model.requests[0]["tools"] if one.get("name") == "mcp__xmpp"]
+    (ours,) = [each for each in model.requests[0]["tools"] if each.get("name") == "mcp__xmpp"]
     assert ours["description"] == session.instructions
     offered = {tool["name"]: tool for tool in ours["tools"]}
     assert set(offered) == set(session.tools) == set(TOOLS)
@@ -205,10 +205,10 @@ def test_a_model_that_writes_code_in_codex_knows_of_the_tools_and_finds_all(
     model = session.run(_one(_javascript(find)))
     (begun,) = re.findall(r"- mcp__xmpp: (.+?)\.\.\.", json.dumps(model.requests[0]["input"]))
     assert session.instructions.startswith(begun)
-    found = {one["name"]: one["description"] for one in json.loads(model.results[0])}
-    assert set(found) == {f"mcp__xmpp__{name}" for name in session.tools}
+    client = {each["name"]: each["description"] for each in json.loads(model.results[0])}
+    assert set(client) == {f"mcp__xmpp__{name}" for name in session.tools}
     for name, tool in session.tools.items():
-        declared = found[f"mcp__xmpp__{name}"]
+        declared = client[f"mcp__xmpp__{name}"]
         assert declared.startswith(tool["description"])
         for argument, schema in tool["inputSchema"]["properties"].items():
             said = f"  // {schema['description']}\n" if "description" in schema else ""
@@ -248,7 +248,7 @@ async def test_what_the_tools_return_reaches_the_model_whole(
         await wilma.heard(SAID)
         await wilma.left("McpDebug")
     given = session.results("content")
-    assert [one.get("isError", False) for one in given] == [False, False, False, True, False]
+    assert [each.get("isError", False) for each in given] == [False, False, False, True, False]
     page = len(given[2]["content"][0]["text"].encode())
     assert given[2]["structuredContent"]["more"]
     assert WHOLE_BYTES * 0.8 < page <= WHOLE_BYTES

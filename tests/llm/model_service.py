@@ -23,14 +23,14 @@ class Asked:
     @property
     def system(self) -> str:
         """The instruction part."""
-        (found,) = [one["content"] for one in self.body["messages"] if one["role"] == "system"]
-        return str(found)
+        (content,) = [each["content"] for each in self.body["messages"] if each["role"] == "system"]
+        return str(content)
 
     @property
     def user(self) -> str:
         """All else."""
-        (found,) = [one["content"] for one in self.body["messages"] if one["role"] != "system"]
-        return str(found)
+        (content,) = [each["content"] for each in self.body["messages"] if each["role"] != "system"]
+        return str(content)
 
 
 Reader: TypeAlias = asyncio.StreamReader

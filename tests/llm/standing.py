@@ -61,9 +61,9 @@ class Desk(Client):
         before = len(self.frames)
         self.send(message)
         replies: list[dict[str, Any]] = []
-        while not (found := [one for one in replies if one.get("id") == message["id"]]):
+        while not (answers := [each for each in replies if each.get("id") == message["id"]]):
             replies = (await self.replies(before + len(replies) + 1))[before:]
-        return found[0]
+        return answers[0]
 
 
 async def called(desk: Desk, way: str, name: str, **arguments: object) -> dict[str, Any]:

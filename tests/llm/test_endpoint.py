@@ -199,7 +199,7 @@ async def test_a_service_that_repeats_the_key_does_not_get_it_shown(
     caplog.set_level(logging.DEBUG)
     error, _ = await _failure(_echo(ECHOES[kind]))
     # What the libraries log goes nowhere: tests/test_logs.py.
-    ours = [one.getMessage() for one in caplog.records if one.name.startswith("bridge")]
+    ours = [each.getMessage() for each in caplog.records if each.name.startswith("bridge")]
     told = f"{error.message} {error.hint} {error!r} {ours}"
     assert KEY not in told
     assert KEY[:16] not in told
@@ -209,5 +209,5 @@ async def test_a_service_that_repeats_the_key_does_not_get_it_shown(
 async def test_a_placeholder_for_a_key_is_left_in_answers_as_the_word_it_is(short: int) -> None:
     key = "o" * (SECRET_CHARACTERS - short)
     async with model_service(saying(f"look: {key}")) as service:
-        found = await completed(service.base_url, "small", Secret(key), PROMPT)
-    assert found == (f"look: {key}" if short else "look: ***")
+        reply = await completed(service.base_url, "small", Secret(key), PROMPT)
+    assert reply == (f"look: {key}" if short else "look: ***")

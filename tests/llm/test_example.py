@@ -22,9 +22,11 @@ NAMES = (dataclass, Annotated, Literal, LlmNode, Material, Bounds, Toolset)
 def _example() -> dict[str, Any]:
     text = inspect.cleandoc(bridge.llm.__doc__ or "")
     lines = text.partition("::\n")[2].split("\n")
-    code = [one for one in lines if one.startswith("    ") or not one]
+    code = [each for each in lines if each.startswith("    ") or not each]
     names: dict[str, Any] = {"__name__": __name__}
-    names |= {getattr(one, "__name__", None) or str(one).rpartition(".")[2]: one for one in NAMES}
+    names |= {
+        getattr(each, "__name__", None) or str(each).rpartition(".")[2]: each for each in NAMES
+    }
     exec(compile(textwrap.dedent("\n".join(code)), "example", "exec"), names)  # noqa: S102 - ours
     return names
 

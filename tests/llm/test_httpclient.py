@@ -195,11 +195,11 @@ async def test_the_log_says_what_was_sent_and_what_came_back_and_why_that_would_
     async with model_service(replying(status, body)) as service:
         with suppress(ToolError):
             await _post(service.base_url)
-    sent, answered, *failed = (re.sub(r"\d+\.\d", "N", one) for one in caplog.messages)
+    sent, answered, *failed = (re.sub(r"\d+\.\d", "N", each) for each in caplog.messages)
     size = len(body if isinstance(body, bytes) else json.dumps(body))
     assert sent == "The oracle is sent a POST of 2 bytes"
     assert answered == f"The oracle answered {status} with {size} bytes in N ms"
-    assert [why is not None and one.endswith(why) for one in failed] == [True] * bool(why)
+    assert [why is not None and each.endswith(why) for each in failed] == [True] * bool(why)
     assert KEY not in caplog.text
 
 

@@ -95,9 +95,9 @@ async def test_each_request_has_a_code_of_its_own() -> None:
     model = Played(["no", FITTING, FITTING])
     await TRIAGE.run(model, Report("fire"))
     await TRIAGE.run(model, Report("fire"))
-    codes = {one.message.partition("\n<<<DATA ")[2].partition(">>>")[0] for one in model.prompts}
+    codes = {each.message.partition("\n<<<DATA ")[2].partition(">>>")[0] for each in model.prompts}
     assert len(codes) == 3
-    assert {len(one) for one in codes} == {32}
+    assert {len(each) for each in codes} == {32}
 
 
 def test_an_output_that_json_has_no_words_for_shows_when_the_node_is_written() -> None:

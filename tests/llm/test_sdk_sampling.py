@@ -33,7 +33,7 @@ class Sampler:
 
 def citing(message: str) -> dict[str, Any]:
     """What an honest model answers: who spoke last, and where."""
-    said = [one for one in events_in(message) if one["kind"] == "message"]
+    said = [each for each in events_in(message) if each["kind"] == "message"]
     return {"answer": f"{said[-1]['sender']} did.", "found": True, "cursors": [said[-1]["cursor"]]}
 
 
@@ -50,8 +50,8 @@ async def test_whoever_cannot_be_asked_gets_the_endpoints_answer(
         )
         async with connected(tmp_path, mode, settings, command, **callbacks) as client:
             await joined(client)
-            found = await client.call_tool("scout", {"question": "Who spoke?"})
-            assert found.structured_content is not None, text_of(found)
-            assert found.structured_content["answer"] == "McpDebug did."
+            result = await client.call_tool("scout", {"question": "Who spoke?"})
+            assert result.structured_content is not None, text_of(result)
+            assert result.structured_content["answer"] == "McpDebug did."
     assert (len(service.asked), sampler.asked) == ((0, 1) if able else (1, 0))
     assert KEY not in (tmp_path / "stderr").read_text("utf-8")

@@ -24,8 +24,8 @@ PLANTED = (
 )
 
 
-def _finding(*cursors: str, answer: str = "Wilma did.", found: bool = True) -> dict[str, Any]:
-    return {"answer": answer, "found": found, "cursors": list(cursors)}
+def _finding(*cursors: str, answer: str = "Wilma did.", answered: bool = True) -> dict[str, Any]:
+    return {"answer": answer, "found": answered, "cursors": list(cursors)}
 
 
 async def _scouted(home: Path, journal: Journal, service: ModelService, **more: Any) -> Any:
@@ -47,12 +47,12 @@ async def test_an_instruction_planted_in_a_message_does_not_become_one(tmp_path:
         assert len(service.asked) == 2
         asked += service.asked
     harmless, _, planted, _ = asked
-    assert len({one.system for one in asked}) == 1
+    assert len({each.system for each in asked}) == 1
     assert "Mallory" not in planted.system
     assert planted.system.endswith(DATA_RULE)
     (event,) = events_in(planted)
     assert event["body"] == PLANTED
-    (line,) = [one for one in planted.user.split("\n") if "Mallory" in one]
+    (line,) = [each for each in planted.user.split("\n") if "Mallory" in each]
     assert json.loads(line) == event
     # Without that line, and the random code, the two requests are the same.
     assert _frame(planted.user) == _frame(harmless.user)
@@ -60,7 +60,7 @@ async def test_an_instruction_planted_in_a_message_does_not_become_one(tmp_path:
 
 def _frame(message: str) -> str:
     code = message.partition("\n<<<DATA ")[2].partition(">>>")[0]
-    lines = [one for one in message.split("\n") if not one.startswith('{"cursor"')]
+    lines = [each for each in message.split("\n") if not each.startswith('{"cursor"')]
     return "\n".join(lines).replace(code, "(code)")
 
 
@@ -80,12 +80,12 @@ async def test_what_the_model_says_is_escaped(tmp_path: Path) -> None:
 
 
 async def test_what_is_found_rests_on_events_that_were_given(tmp_path: Path) -> None:
-    answers = (_finding("epoch-1"), _finding("epoch-3"), _finding(), _finding(found=False))
+    answers = (_finding("epoch-1"), _finding("epoch-3"), _finding(), _finding(answered=False))
     async with model_service(*map(saying, answers)) as service:
         journal = room("one", "two", "three")
-        found = await _scouted(tmp_path, journal, service, limit=2)
+        result = await _scouted(tmp_path, journal, service, limit=2)
         nothing = await _scouted(tmp_path, journal, service)
-    assert found["cursors"] == ["epoch-3"]
+    assert result["cursors"] == ["epoch-3"]
     assert (nothing["found"], nothing["events"]) == (False, [])
     _, unknown, _, unfounded = service.asked
     assert "'epoch-1' is the cursor of no event that you were given" in unknown.user
@@ -96,10 +96,10 @@ async def test_events_that_are_cited_come_back_as_far_as_a_page_holds_them(tmp_p
     journal = room(*(f"{number} " + "x" * 10_000 for number in range(20)))
     cursors = [f"epoch-{number}" for number in range(1, 21)]
     async with model_service(saying(_finding(*cursors))) as service:
-        found = await _scouted(tmp_path, journal, service)
-    assert found["cursors"] == cursors
-    assert 0 < len(found["events"]) < 20
-    assert len(compact(found["events"])) <= RESULT_BYTES
+        result = await _scouted(tmp_path, journal, service)
+    assert result["cursors"] == cursors
+    assert 0 < len(result["events"]) < 20
+    assert len(compact(result["events"])) <= RESULT_BYTES
 
 
 # What is read
@@ -114,10 +114,10 @@ async def test_since_and_limit_mean_what_they_do_in_history(tmp_path: Path) -> N
         after = await _scouted(tmp_path, journal, service, since="epoch-1", limit=2)
         rest = await _scouted(tmp_path, journal, service, since=after["next"])
         failed = await _scouted(tmp_path, journal, service, since="nonsense?")
-    read = [[one["body"] for one in events_in(asked)] for asked in service.asked]
+    read = [[each["body"] for each in events_in(asked)] for asked in service.asked]
     assert read == [["three", "four"], ["two", "three"], ["four"]]
-    assert [one["more"] for one in (newest, after, rest)] == [True, True, False]
-    assert [one["next"] for one in (newest, after, rest)] == ["epoch-4", "epoch-3", "epoch-4"]
+    assert [each["more"] for each in (newest, after, rest)] == [True, True, False]
+    assert [each["next"] for each in (newest, after, rest)] == ["epoch-4", "epoch-3", "epoch-4"]
     assert "not a cursor of this bridge" in failed["text"]
 
 
@@ -128,15 +128,15 @@ async def test_whoever_wants_to_know_is_told_when_the_model_is_asked(tmp_path: P
         call = {"name": "scout", "arguments": {"question": "?"}, "_meta": {"progressToken": "p"}}
         await desk.ask(request(1, "tools/call", **call))
         told = await desk.end()
-    (progress,) = [one["params"] for one in told if "id" not in one]
+    (progress,) = [each["params"] for each in told if "id" not in each]
     assert (progress["progressToken"], progress["progress"], progress["total"]) == ("p", 1, 2)
     assert progress["message"] == "asked a model about 1 events"
 
 
 async def test_where_nothing_happened_no_model_is_asked(tmp_path: Path) -> None:
     async with model_service(saying("no")) as service:
-        found = await _scouted(tmp_path, room(), service)
-    assert (found["found"], found["read"], found["events"]) == (False, 0, [])
+        result = await _scouted(tmp_path, room(), service)
+    assert (result["found"], result["read"], result["events"]) == (False, 0, [])
     assert service.asked == []
 
 
@@ -156,17 +156,17 @@ async def test_a_flood_of_long_messages_fits_into_one_request(
 ) -> None:
     journal = room(*(character * 16_000 for _ in range(80)))
     async with model_service(saying(_finding("epoch-80"))) as service:
-        found = await _scouted(tmp_path, journal, service, limit=500)
-    assert found["more"] is True
+        result = await _scouted(tmp_path, journal, service, limit=500)
+    assert result["more"] is True
     (asked,) = service.asked
     data = asked.user.partition("\n<<<DATA ")[2].rpartition("\n<<<END ")[0]
     assert len(data.encode()) <= MAX_DATA_BYTES
-    assert found["read"] == len(events_in(asked)) >= 2
+    assert result["read"] == len(events_in(asked)) >= 2
 
 
 def test_a_long_text_is_cut_and_says_so() -> None:
     journal = room("x" * MAX_SHOWN_CHARACTERS, "x" * (MAX_SHOWN_CHARACTERS + 1))
-    whole, cut = (shown_to_model(fit(journal.encode(one))) for one in journal)
+    whole, cut = (shown_to_model(fit(journal.encode(each))) for each in journal)
     assert whole["body"] == cut["body"]
     assert "truncated" not in whole
     assert cut["truncated"] is True
@@ -190,7 +190,7 @@ async def test_what_carries_no_handshake_is_the_endpoints_even_beside_one(
     async with model_service(saying(_finding("epoch-1"))) as service:
         desk = Desk(room("x"), configured(tmp_path, service))
         await desk.shake_hands("2025-11-25", sampling={})
-        found = await called(desk, "bare" if bare else "2026-07-28", "scout", question="who?")
+        result = await called(desk, "bare" if bare else "2026-07-28", "scout", question="who?")
         await desk.end()
-    assert found["found"] is True
+    assert result["found"] is True
     assert len(service.asked) == 1

@@ -52,7 +52,7 @@ class Client:
 
     def send(self, *messages: object, framing: Framing = Framing.LINES) -> None:
         """Send all messages in one chunk."""
-        frames = (Frame(json.dumps(one).encode(), framing) for one in messages)
+        frames = (Frame(json.dumps(each).encode(), framing) for each in messages)
         self.send_bytes(b"".join(map(encode, frames)))
 
     def send_bytes(self, data: bytes) -> None:
@@ -64,15 +64,15 @@ class Client:
             while len(self.frames) < count:
                 self._came.clear()
                 await self._came.wait()
-        return [json.loads(one.body) for one in self.frames]
+        return [json.loads(each.body) for each in self.frames]
 
     async def settled(self) -> list[Any]:
         """Return all replies so far, once a further request has been answered and taken away."""
         self.send(request("settled", "ping"))
-        while not any(one.get("id") == "settled" for one in await self.replies(1)):
+        while not any(each.get("id") == "settled" for each in await self.replies(1)):
             await self.replies(len(self.frames) + 1)
-        self.frames = [one for one in self.frames if json.loads(one.body).get("id") != "settled"]
-        return [json.loads(one.body) for one in self.frames]
+        self.frames = [each for each in self.frames if json.loads(each.body).get("id") != "settled"]
+        return [json.loads(each.body) for each in self.frames]
 
     async def idle(self) -> None:
         """Let the loop turn until nothing more happens by itself."""
@@ -89,14 +89,14 @@ class Client:
         self.running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await self.running
-        return [json.loads(one.body) for one in self.frames]
+        return [json.loads(each.body) for each in self.frames]
 
     async def end(self) -> list[Any]:
         """End the input and return all replies there ever were."""
         self._chunks.put_nowait(None)
         async with asyncio.timeout(PATIENCE):
             await self.running
-        return [json.loads(one.body) for one in self.frames]
+        return [json.loads(each.body) for each in self.frames]
 
     async def _feed(self) -> AsyncIterator[bytes]:
         while (chunk := await self._chunks.get()) is not None:
@@ -105,14 +105,14 @@ class Client:
 
     def _receive(self, data: bytes) -> None:
         self.writes.append(data)
-        found = self._framer.feed(data)
-        self.frames += [one for one in found if isinstance(one, Frame)]
-        assert len(found) > 0
+        frames = self._framer.feed(data)
+        self.frames += [each for each in frames if isinstance(each, Frame)]
+        assert len(frames) > 0
         self._came.set()
 
 
 def ids(replies: list[Any]) -> list[Any]:
-    return [one["id"] for one in replies]
+    return [each["id"] for each in replies]
 
 
 @contextmanager

@@ -20,11 +20,11 @@ def pipe() -> Iterator[tuple[int, int]]:
 def read_all(descriptor: int) -> bytes:
     """Return what a non-blocking descriptor holds just now."""
     os.set_blocking(descriptor, False)
-    found = bytearray()
+    output = bytearray()
     with suppress(BlockingIOError):
         while data := os.read(descriptor, 1 << 20):
-            found += data
-    return bytes(found)
+            output += data
+    return bytes(output)
 
 
 async def turns(count: int = 20) -> None:

@@ -248,7 +248,7 @@ TOOLS = Toolset(
 STATELESS = "2026-07-28"
 PREFIX = "io.modelcontextprotocol/"
 
-EVERY = pytest.mark.parametrize("revision", revisions.ALL, ids=lambda one: one.date)
+EVERY = pytest.mark.parametrize("revision", revisions.ALL, ids=lambda each: each.date)
 """For tests that hold in each revision."""
 
 
@@ -275,7 +275,7 @@ def tool_call(id_: Any, name: str, /, **arguments: object) -> dict[str, object]:
 def envelope(revision: str = STATELESS, /, **others: object) -> dict[str, object]:
     """Return the `_meta` of a request that names its revision."""
     named = {
-        f"{PREFIX}{key}" if key != "progressToken" else key: one for key, one in others.items()
+        f"{PREFIX}{key}" if key != "progressToken" else key: each for key, each in others.items()
     }
     return {f"{PREFIX}protocolVersion": revision, f"{PREFIX}clientCapabilities": {}, **named}
 

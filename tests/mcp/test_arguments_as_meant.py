@@ -63,9 +63,9 @@ LEFT_OUT = "(left out)"
 def test_what_can_mean_one_thing_only_is_taken_for_that(
     hint: Any, given: object, meant: object
 ) -> None:
-    found = as_meant(arguments(hint), {"x": given})
-    assert found == ({} if meant is LEFT_OUT else {"x": meant})
-    assert [*map(type, found.values())] == ([] if meant is LEFT_OUT else [type(meant)])
+    read = as_meant(arguments(hint), {"x": given})
+    assert read == ({} if meant is LEFT_OUT else {"x": meant})
+    assert [*map(type, read.values())] == ([] if meant is LEFT_OUT else [type(meant)])
 
 
 @pytest.mark.parametrize(
@@ -130,8 +130,8 @@ def test_written_json_is_bounded_in_length_and_depth(extra: int) -> None:
     levels = MAX_WRITTEN_LEVELS + extra
     deep = "[" * levels + "]" * levels
     for text in (long, deep):
-        (found,) = as_meant(arguments(list[object]), {"x": text}).values()
-        assert isinstance(found, str if extra else list)
+        (meant,) = as_meant(arguments(list[object]), {"x": text}).values()
+        assert isinstance(meant, str if extra else list)
 
 
 def test_written_json_that_is_nested_without_end_is_left_as_it_is() -> None:

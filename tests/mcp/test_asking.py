@@ -184,7 +184,7 @@ def test_a_form_says_types_defaults_choices_and_titles() -> None:
     assert form["required"] == ["address"]
     titles = {"salt": "Some salt", "oil": "Olive oil"}, {"r": "Red", "g": "Green"}
     salt_or_oil, red_or_green = (
-        [{"const": value, "title": title} for value, title in one.items()] for one in titles
+        [{"const": value, "title": title} for value, title in each.items()] for each in titles
     )
     assert form["properties"] == {
         "address": {"type": "string", "description": "where to"},

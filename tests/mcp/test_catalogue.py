@@ -18,9 +18,9 @@ def test_a_completion_holds_a_hundred_values_and_counts_the_rest(count: int) -> 
     bench.people = [f"p{number}" for number in range(count)]
     reference = {"type": "ref/prompt", "name": "greet"}
     params: Any = {"ref": reference, "argument": {"name": "name", "value": ""}}
-    found: Any = Catalogue(TOOLS, [bench]).complete(params, V2025_11_25)["completion"]
-    assert found["values"] == bench.people[:MAX_COMPLETIONS]
-    assert (found["total"], found["hasMore"]) == (count, count > MAX_COMPLETIONS)
+    completion: Any = Catalogue(TOOLS, [bench]).complete(params, V2025_11_25)["completion"]
+    assert completion["values"] == bench.people[:MAX_COMPLETIONS]
+    assert (completion["total"], completion["hasMore"]) == (count, count > MAX_COMPLETIONS)
 
 
 def shelves(bench: Workbench, /) -> list[str]:
@@ -48,7 +48,7 @@ def test_a_template_is_listed_apart_from_resources() -> None:
     assert (listed["uriTemplate"], listed["name"]) == (shelf_words.uri, "shelf-words")
     assert "title" not in listed
     resources: Any = shelved().list_resources({}, V2025_11_25)["resources"]
-    assert [one["uri"] for one in resources] == [one.uri for one in RESOURCES]
+    assert [each["uri"] for each in resources] == [each.uri for each in RESOURCES]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -79,7 +79,7 @@ def test_another_value_is_no_resource(uri: str) -> None:
     with pytest.raises(RpcError) as refused:
         catalogue_.read_resource({"uri": uri}, V2026_07_28)
     told: Any = refused.value.data
-    assert told["known"] == [*(one.uri for one in RESOURCES), shelf_words.uri]
+    assert told["known"] == [*(each.uri for each in RESOURCES), shelf_words.uri]
 
 
 def test_the_variable_of_a_template_is_completed() -> None:

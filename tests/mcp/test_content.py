@@ -91,7 +91,7 @@ TEXTS = [
 
 
 def test_in_a_bare_call_every_part_has_a_text_whatever_else_it_is() -> None:
-    parts = [one | {"text": text} for one, text in zip(WIRE, TEXTS, strict=True)]
+    parts = [each | {"text": text} for each, text in zip(WIRE, TEXTS, strict=True)]
     assert bare_result(BLOCKS, V2025_11_25) == {"content": parts}
 
 

@@ -68,7 +68,7 @@ def cut(stream: bytes, places: list[int]) -> Iterator[bytes]:
 
 def read(*chunks: bytes, limit: int = LIMIT) -> list[Frame | SkippedInput]:
     framer = Framer(limit)
-    return [one for chunk in chunks for one in framer.feed(chunk)] + framer.end()
+    return [each for chunk in chunks for each in framer.feed(chunk)] + framer.end()
 
 
 @given(streams, st.lists(st.integers(0, 1000), max_size=10))
@@ -99,8 +99,8 @@ def test_a_line_as_long_as_the_limit_is_read_and_one_byte_more_is_not() -> None:
 
 def test_an_endless_line_is_refused_once_and_not_kept_in_memory() -> None:
     framer = Framer(LIMIT)
-    found = [one for _ in range(1000) for one in framer.feed(b"x" * 1000)]
-    assert found == [SkippedInput("a line is longer than 40 bytes")]
+    frames = [each for _ in range(1000) for each in framer.feed(b"x" * 1000)]
+    assert frames == [SkippedInput("a line is longer than 40 bytes")]
     assert len(framer._buffer) <= LIMIT + 1  # noqa: SLF001 - memory shows nowhere else
     assert framer.feed(b'y\n{"id":1}\n') == [Frame(b'{"id":1}')]
 
@@ -158,7 +158,7 @@ def test_headers_may_fill_their_limit_and_not_a_byte_more(headers: bytes) -> Non
 def test_a_message_that_the_end_of_input_cuts_short_is_told_once(
     stream: bytes, reason: str
 ) -> None:
-    assert [one.reason for one in read(stream) if isinstance(one, SkippedInput)] == [reason]
+    assert [each.reason for each in read(stream) if isinstance(each, SkippedInput)] == [reason]
 
 
 LONGEST = 5000
@@ -167,7 +167,7 @@ LONGEST = 5000
 texts = st.text(max_size=30) | st.sampled_from(
     ["Content-Length: 5", "Content-Length: 5\r\n\r\n", "}", "]", '{"id":1}', "[{}]C", "x" * 99]
 )
-values = st.recursive(texts | st.integers() | st.none(), lambda one: st.lists(one, max_size=3))
+values = st.recursive(texts | st.integers() | st.none(), lambda each: st.lists(each, max_size=3))
 
 
 @given(
@@ -182,22 +182,22 @@ def test_a_wrong_length_costs_the_message_that_has_it_and_no_other(
     given: list[object], indent: int | None, which: int, by: int, header: bytes, places: list[int]
 ) -> None:
     bodies = [
-        json.dumps({"params": one, "id": number}, indent=indent).encode()
-        for number, one in enumerate(given)
+        json.dumps({"params": each, "id": number}, indent=indent).encode()
+        for number, each in enumerate(given)
     ]
     which %= len(bodies)
     lengths = [len(body) + by * (number == which) for number, body in enumerate(bodies)]
     stream = b"".join(
         header % max(0, length) + body for length, body in zip(lengths, bodies, strict=True)
     )
-    found = read(*cut(stream, places), limit=LONGEST)
-    others = [Frame(one, Framing.HEADERS) for one in bodies[:which] + bodies[which + 1 :]]
-    assert [one for one in found if one in others] == others
+    frames = read(*cut(stream, places), limit=LONGEST)
+    others = [Frame(each, Framing.HEADERS) for each in bodies[:which] + bodies[which + 1 :]]
+    assert [each for each in frames if each in others] == others
     if which + 1 < len(bodies):
         whole = Frame(bodies[which], Framing.HEADERS)
         # What is too long ends where the next message begins.
-        assert whole in found or by < 0 or lengths[which] > LONGEST
-        assert indent or all(one.framing is Framing.HEADERS for one in found)
+        assert whole in frames or by < 0 or lengths[which] > LONGEST
+        assert indent or all(each.framing is Framing.HEADERS for each in frames)
 
 
 def test_a_length_that_counts_characters_is_told_to_count_bytes() -> None:
@@ -225,14 +225,14 @@ def test_a_body_that_is_whole_before_its_length_is_up_is_handed_over_with_its_la
 ) -> None:
     framer = Framer(LONGEST)
     bodies = [json.dumps({"params": value}).encode() for value, _, _ in given]
-    found = []
+    frames = []
     for body, (_, surplus, blanks) in zip(bodies, given, strict=True):
         for chunk in cut(header % (len(body) + surplus) + body, places):
-            found += framer.feed(chunk)
-        assert found[-1] == Frame(body, Framing.HEADERS)
-        found += framer.feed(blanks.encode())
-    found += framer.feed(b'{"id":1}\n')
-    assert found == [*(Frame(body, Framing.HEADERS) for body in bodies), Frame(b'{"id":1}')]
+            frames += framer.feed(chunk)
+        assert frames[-1] == Frame(body, Framing.HEADERS)
+        frames += framer.feed(blanks.encode())
+    frames += framer.feed(b'{"id":1}\n')
+    assert frames == [*(Frame(body, Framing.HEADERS) for body in bodies), Frame(b'{"id":1}')]
 
 
 @pytest.mark.parametrize(
@@ -269,8 +269,10 @@ def test_a_large_body_is_searched_once(announced: int, body: bytes) -> None:
     framer = Framer(2**20 if announced else 2**24)
     data = b"Content-Length: %d\r\n\r\n" % (announced or len(body)) + body
     began = time.process_time()
-    found = [one for at in range(0, len(data), 4096) for one in framer.feed(data[at : at + 4096])]
-    found += framer.feed(b"Content-Length: 2\r\n\r\n{}")
-    assert len(found) == 2
-    assert found[1] == Frame(b"{}", Framing.HEADERS)
+    frames = [
+        each for at in range(0, len(data), 4096) for each in framer.feed(data[at : at + 4096])
+    ]
+    frames += framer.feed(b"Content-Length: 2\r\n\r\n{}")
+    assert len(frames) == 2
+    assert frames[1] == Frame(b"{}", Framing.HEADERS)
     assert time.process_time() - began < 20  # what is searched anew in each chunk takes minutes

@@ -112,9 +112,9 @@ def test_what_is_not_json_is_a_parse_error_that_says_why(body: bytes | str, reas
 def test_a_message_is_read_whatever_wrote_its_numbers_and_what_it_lacks(
     written: str, message: object
 ) -> None:
-    found = decode('{"jsonrpc":"2.0",' + written[1:])
-    assert found == message
-    assert repr(found) == repr(message)
+    decoded = decode('{"jsonrpc":"2.0",' + written[1:])
+    assert decoded == message
+    assert repr(decoded) == repr(message)
 
 
 @pytest.mark.parametrize(
@@ -166,9 +166,9 @@ def test_a_batch_is_answered_once_with_its_last_response_and_holds_all_of_them(
             batch.pending += 1
             pending.append(Response(number) if kind == "call" else None)
     random.shuffle(pending)
-    *before, last = [list(batch.settle(one)) for one in pending]
+    *before, last = [list(batch.settle(each)) for each in pending]
     assert not any(before)
-    assert sorted(one.id for one in last if isinstance(one.id, int)) == owed
+    assert sorted(each.id for each in last if isinstance(each.id, int)) == owed
 
 
 # What the log shows
@@ -197,7 +197,7 @@ def test_what_is_nested_too_deeply_to_be_shown_is_told_so() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "found"),
+    ("value", "decoded"),
     [
         ({"tools": [{"name": "echo"}, 3, None, [], {}]}, [{"name": "echo"}, {}]),
         ({"tools": {"name": "echo"}}, []),
@@ -207,6 +207,6 @@ def test_what_is_nested_too_deeply_to_be_shown_is_told_so() -> None:
     ],
 )
 def test_the_objects_of_a_list_are_found_among_whatever_else_it_has(
-    value: object, found: list[object]
+    value: object, decoded: list[object]
 ) -> None:
-    assert objects(value, "tools") == found
+    assert objects(value, "tools") == decoded

@@ -55,10 +55,10 @@ def test_each_message_is_answered_once_over_however_many_lines_and_chunks_it_is_
     stream = b"".join(text.encode().replace(b"\n", ending) + ending for text in texts)
     framer, reader = Framer(), MessageReader()
     edges = sorted({0, len(stream), *(place % (len(stream) + 1) for place in places)})
-    found = []
+    received = []
     for start, end in itertools.pairwise(edges):
-        found += [reader.read(frame) for frame in framer.feed(stream[start:end])]
-    messages = [message for message in found if message is not None]
+        received += [reader.read(frame) for frame in framer.feed(stream[start:end])]
+    messages = [message for message in received if message is not None]
     assert len(messages) == len(texts)
     for number, (message, (_, indent)) in enumerate(zip(messages, given, strict=True)):
         if indent is None:

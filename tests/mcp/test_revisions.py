@@ -30,7 +30,7 @@ def test_one_we_do_not_shake_hands_on_is_answered_with_the_newest(requested: str
 
 
 def test_the_table_holds_every_revision_there_is_newest_first() -> None:
-    dates = [one.date for one in revisions.ALL]
+    dates = [each.date for each in revisions.ALL]
     assert dates == sorted(KNOWN_PROTOCOL_VERSIONS, reverse=True)
     assert revisions.UNNEGOTIATED._replace(named=True) == revisions.HANDSHAKE[0]
 
@@ -63,7 +63,7 @@ def opened(meta: object, *, required: bool = False) -> RequestMeta:
 @pytest.mark.parametrize("meta", [{}, WHOLE], ids=["session", "request"])
 def test_a_progress_token_is_a_string_or_an_integer(meta: dict[str, Json]) -> None:
     tokens: list[object] = ["", 0, 2.0, True, 1.5, None, []]
-    taken = [opened({**meta, "progressToken": one}).progress_token for one in tokens]
+    taken = [opened({**meta, "progressToken": each}).progress_token for each in tokens]
     assert taken == ["", 0, 2, None, None, None, None]
 
 
@@ -102,6 +102,6 @@ values = st.one_of(
 @given(st.one_of(values, st.dictionaries(keys, values)), st.booleans())
 def test_whatever_meta_holds_it_is_read_or_refused(meta: object, required: bool) -> None:
     with suppress(RpcError):
-        found = opened(meta, required=required)
+        opening = opened(meta, required=required)
         assert isinstance(meta, dict) or (meta in (None, []) and not required)
-        assert found.revision.handshake or PROTOCOL_VERSION in (meta or {})
+        assert opening.revision.handshake or PROTOCOL_VERSION in (meta or {})

@@ -189,9 +189,9 @@ def test_a_misfit_of_any_depth_and_length_is_told_in_few_words() -> None:
     ids=named,
 )
 def test_a_value_is_read_as_its_python_type(hint: Any, value: object, read: object) -> None:
-    found = describe(hint)[1](value, "value")
-    assert found == read
-    assert type(found) is type(read)
+    fault = describe(hint)[1](value, "value")
+    assert fault == read
+    assert type(fault) is type(read)
 
 
 # Results

@@ -18,7 +18,7 @@ from tests.mcp.sample_tools import (
 )
 
 ids = st.sampled_from(["1", "2", 1, 2, 0, "", -1])
-names = st.sampled_from([*(one.name for one in TOOLS.tools), "nope"])
+names = st.sampled_from([*(each.name for each in TOOLS.tools), "nope"])
 scalars = st.one_of(st.none(), st.booleans(), st.integers(), st.text(max_size=3), st.just(1.5), ids)
 values = st.recursive(
     scalars,
@@ -89,11 +89,11 @@ conversations = st.lists(st.one_of(singles, st.lists(singles, max_size=4)), max_
 
 def asked(value: object) -> Counter[tuple[type, object]]:
     """Return how often each usable id occurs in `value`, told apart by type."""
-    found: Counter[tuple[type, object]] = Counter()
-    for one in value if isinstance(value, list) else [value]:
-        if isinstance(one, dict) and type(one.get("id")) in (str, int):
-            found[type(one["id"]), one["id"]] += 1
-    return found
+    counts: Counter[tuple[type, object]] = Counter()
+    for each in value if isinstance(value, list) else [value]:
+        if isinstance(each, dict) and type(each.get("id")) in (str, int):
+            counts[type(each["id"]), each["id"]] += 1
+    return counts
 
 
 def tells_why(error: jsonrpc.Object) -> bool:
@@ -115,13 +115,13 @@ class Ledger:
         responses = reply.message if isinstance(reply.message, list) else [reply.message]
         assert responses
         jsonrpc.encode(reply.message)
-        for one in responses:
-            assert isinstance(one, Response)
-            if one.error is not None:
-                assert tells_why(one.error), one.error
-            if one.id is not None:
-                self.owed[type(one.id), one.id] -= 1
-                assert self.owed[type(one.id), one.id] >= 0
+        for each in responses:
+            assert isinstance(each, Response)
+            if each.error is not None:
+                assert tells_why(each.error), each.error
+            if each.id is not None:
+                self.owed[type(each.id), each.id] -= 1
+                assert self.owed[type(each.id), each.id] >= 0
 
     def cancelled(self, cancel: Cancel) -> None:
         self.owed[type(cancel.call.id), cancel.call.id] -= 1
@@ -139,8 +139,8 @@ def test_whatever_comes_in_nothing_raises_and_no_id_gets_more_replies_than_it_as
         framing = data.draw(st.sampled_from(Framing))
         for action in server.receive(jsonrpc.decode(json.dumps(value)), framing):
             match action:
-                case Send(message=Notification() as one):
-                    jsonrpc.encode(one)
+                case Send(message=Notification() as notice):
+                    jsonrpc.encode(notice)
                 case Send():
                     ledger.answered(action)
                 case Call():

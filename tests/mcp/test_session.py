@@ -157,7 +157,7 @@ async def test_cancelling_a_call_cancels_its_coroutine_and_gets_no_reply() -> No
 async def test_a_call_beyond_its_deadline_is_given_up_and_says_so() -> None:
     client = Client()
     client.send(request(1, "wait_in_vain"), tool_call(2, "wait_in_vain"))
-    bare, mcp = sorted(await client.end(), key=lambda one: int(one["id"]))
+    bare, mcp = sorted(await client.end(), key=lambda each: int(each["id"]))
     assert bare["error"]["code"] == -32603
     assert bare["error"]["message"] == "wait_in_vain took longer than 0.01 s and was given up"
     assert bare["error"]["data"]["condition"] == "remote-server-timeout"
@@ -171,13 +171,13 @@ async def test_a_tool_that_breaks_is_an_internal_error_that_tells_no_secret(name
     client = Client()
     with logged(logging.INFO) as lines:
         client.send(request(1, name), tool_call(2, name), request(3, "ping"))
-        replies = sorted(await client.end(), key=lambda one: int(one["id"]))
+        replies = sorted(await client.end(), key=lambda each: int(each["id"]))
     assert ids(replies) == [1, 2, 3]
-    for one in replies[:2]:
-        assert one["error"]["code"] == -32603
-        assert name in json.dumps(one["error"]["data"])
-        assert "secret" not in json.dumps(one)
-        assert "Traceback" not in json.dumps(one)
+    for each in replies[:2]:
+        assert each["error"]["code"] == -32603
+        assert name in json.dumps(each["error"]["data"])
+        assert "secret" not in json.dumps(each)
+        assert "Traceback" not in json.dumps(each)
     assert not any("\n" in line for line in lines)
 
 
@@ -194,7 +194,7 @@ async def test_a_batch_is_answered_in_its_framing_whatever_it_cancels(framing: F
     _, theirs, own = await client.end()
     assert ids(theirs) == [2]
     assert ids(own) == [4, 3]
-    assert [one.framing for one in client.frames[1:]] == [other, framing]
+    assert [each.framing for each in client.frames[1:]] == [other, framing]
 
 
 # Noise
@@ -211,7 +211,7 @@ async def test_noise_is_answered_up_to_its_limit_in_each_second() -> None:
     client.send_bytes(b"noise\n" * 1000)
     replies = await client.end()
     assert len(replies) == 2 * NOISE_REPLIES_PER_SECOND
-    assert {one["error"]["code"] for one in replies} == {-32700}
+    assert {each["error"]["code"] for each in replies} == {-32700}
 
 
 async def test_noise_takes_no_reply_from_whoever_shows_an_id() -> None:
@@ -262,7 +262,7 @@ async def test_a_call_cancelled_before_it_starts_never_does() -> None:
 
 async def test_stopping_the_session_cancels_its_calls_and_answers_those_in_the_queue() -> None:
     client, calls = Client(), range(MAX_CALLS_AT_ONCE)
-    client.send(notification("wait", name="no id"), *(request(one, "wait") for one in calls))
+    client.send(notification("wait", name="no id"), *(request(each, "wait") for each in calls))
     await client.settled()
     assert sorted(ids(await client.stop())) == [*calls]
     assert client.bench.most_running == len(client.bench.cleaned_up) == MAX_CALLS_AT_ONCE
@@ -355,7 +355,7 @@ WORDS_ONLY = {"resourceSubscriptions": ["sample://words"]}
 
 
 def updates(frames: list[Any]) -> list[Any]:
-    return [one["params"] for one in frames if one.get("method") == UPDATED]
+    return [each["params"] for each in frames if each.get("method") == UPDATED]
 
 
 async def subscribed(client: Client, *uris: str) -> None:
@@ -376,7 +376,7 @@ async def test_a_flood_of_changes_is_one_notification_a_resource_a_period() -> N
         replies = await client.replies(told)
     # The first goes at once, each further one a whole period after the one before it.
     assert loop.time() - start >= 2 * CHANGES_SECONDS
-    assert [one["uri"] for one in updates(replies)] == ["sample://words", "sample://nothing"] * 3
+    assert [each["uri"] for each in updates(replies)] == ["sample://words", "sample://nothing"] * 3
     assert len(updates(await client.end())) == 6
 
 
@@ -428,8 +428,8 @@ async def test_progress_and_log_of_a_call_go_out_in_its_framing() -> None:
     climbing = request(3, "tools/call", name="climb", arguments={"heights": [1]}, _meta=meta)
     client.send(climbing, framing=asked)
     await client.end()
-    framings = [one.framing for one in client.frames]
+    framings = [each.framing for each in client.frames]
     assert framings[:3] == [latest, asked, latest]
     assert set(framings[3:]) == {asked}
-    methods = [json.loads(one.body).get("method") for one in client.frames[5:]]
+    methods = [json.loads(each.body).get("method") for each in client.frames[5:]]
     assert "notifications/message" in methods

@@ -54,7 +54,7 @@ async def consult_all(bench: Workbench, context: Context, /) -> str:
         return f"{error.condition}: {error.message}"
     finally:
         bench.cleaned_up.append("consult_all")
-    return ", ".join(f"{name}: {one['n']}" for name, one in answers.items())
+    return ", ".join(f"{name}: {each['n']}" for name, each in answers.items())
 
 
 QUESTIONS = (consult, consult_all, ask_nonsense)
@@ -93,7 +93,7 @@ async def test_a_question_is_framed_as_the_call_that_asks_it() -> None:
     client.send(tool_call(1, "consult"), framing=Framing.HEADERS)
     client.send(request(2, "ping"))
     await client.replies(2)
-    framings = {METHOD.encode() in one.body: one.framing for one in client.frames}
+    framings = {METHOD.encode() in each.body: each.framing for each in client.frames}
     assert framings == {True: Framing.HEADERS, False: Framing.LINES}
     await client.stop()
 
@@ -104,9 +104,9 @@ async def test_others_are_served_while_a_question_is_open() -> None:
     first, second = await client.replies(2)
     assert first["id"] != second["id"]
     client.send(request(3, "ping"), request(4, "say", message="x"))
-    assert [one["id"] for one in (await client.replies(4))[2:]] == [3, 4]
+    assert [each["id"] for each in (await client.replies(4))[2:]] == [3, 4]
     client.send(_answer(second, result={"n": 2}), _answer(first, result={"n": 1}))
-    texts = {one["id"]: _text(one) for one in (await client.end())[4:]}
+    texts = {each["id"]: _text(each) for each in (await client.end())[4:]}
     assert texts == {1: "heard: {'n': 1}", 2: "heard: {'n': 2}"}
 
 
@@ -173,7 +173,7 @@ async def test_when_the_client_closes_its_side_nobody_waits_for_its_answer() -> 
     client, _ = await _consulted()
     async with asyncio.timeout(5):  # the drain alone would take 10 s
         replies = await client.end()
-    assert [one.get("method") for one in replies] == [METHOD, "notifications/cancelled", None]
+    assert [each.get("method") for each in replies] == [METHOD, "notifications/cancelled", None]
     assert _text(replies[2]).startswith("remote-server-timeout: The client has closed its side")
 
 
@@ -186,7 +186,7 @@ async def test_an_answer_in_its_last_words_still_counts() -> None:
 async def test_a_question_that_is_no_json_breaks_its_call_alone() -> None:
     client = await _client()
     client.send(tool_call(1, "ask_nonsense"), request(2, "ping"))
-    replies = {one["id"]: one for one in await client.replies(3) if "id" in one}
+    replies = {each["id"]: each for each in await client.replies(3) if "id" in each}
     assert "broke (ValueError)" in replies[1]["error"]["data"]
     await client.end()
 
@@ -260,7 +260,7 @@ async def test_only_what_is_not_answered_yet_is_asked_again() -> None:
 @pytest.mark.parametrize("lacking", ["sampling", "roots"])
 async def test_a_call_that_declares_no_such_capability_is_asked_nothing(lacking: str) -> None:
     client = Client(tools=ASKING)
-    able = {name: one for name, one in ABLE.items() if name != lacking}
+    able = {name: each for name, each in ABLE.items() if name != lacking}
     result = await _result(client, _call(1, able, name="consult_all", arguments={}))
     assert result["resultType"] == "complete"
     text = result["content"][0]["text"]

@@ -117,10 +117,10 @@ async def test_the_traceback_of_a_broken_tool_is_in_the_log_at_debug_only() -> N
         with logged(level) as lines:
             client.send(request(1, "break_down"))
             await client.settled()
-        (line,) = (one for one in lines if "break_down broke: " in one)
+        (line,) = (each for each in lines if "break_down broke: " in each)
         assert "a secret\\u{A}in two lines" in line
         assert re.search(r"sample_tools\.py, line \d+, in break_down\)$", line)
-        assert any("Traceback" in one for one in lines) is traced
+        assert any("Traceback" in each for each in lines) is traced
     await client.end()
 
 
@@ -135,7 +135,7 @@ async def test_a_message_of_any_depth_is_answered_at_any_level_of_the_log() -> N
             )
             await client.replies(count)
         replies = await client.end()
-    codes = [one["error"]["code"] for one in replies]
+    codes = [each["error"]["code"] for each in replies]
     assert (codes[0], codes[-1]) == (-32601, -32700)
     assert set(codes) == {-32601, -32700}
     assert max(map(len, lines)) < 500

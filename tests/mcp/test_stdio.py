@@ -28,13 +28,13 @@ async def test_a_regular_file_is_read_in_bounded_chunks_between_which_others_hav
 async def test_a_terminal_that_hangs_up_is_at_its_end() -> None:
     master, terminal = os.openpty()
     os.write(master, b"hello\n")
-    found = []
+    output = []
     async with asyncio.timeout(PATIENCE):
         async for chunk in read_chunks(terminal):
-            found.append(chunk)
+            output.append(chunk)
             os.close(master)
     os.close(terminal)
-    assert found == [b"hello\n"]
+    assert output == [b"hello\n"]
 
 
 @pytest.mark.parametrize("blocking", [True, False])
@@ -85,13 +85,13 @@ async def test_what_does_not_fit_is_sent_in_order_when_there_is_room() -> None:
         sent = bytes(range(256)) * 4096
         for start in range(0, len(sent), 50_000):
             out.write(sent[start : start + 50_000])
-        found = b""
+        output = b""
         async with asyncio.timeout(PATIENCE):
-            while len(found) < len(sent):
-                found += read_all(reading)
+            while len(output) < len(sent):
+                output += read_all(reading)
                 await asyncio.sleep(0)  # it sends on in its own turn
             await out.flush()
-        assert found == sent
+        assert output == sent
         out.write(b"more")
         assert read_all(reading) == b"more"
         assert [chunk async for chunk in out.chunks()] == []

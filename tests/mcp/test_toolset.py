@@ -38,7 +38,7 @@ def test_what_is_not_said_is_taken_cautiously_and_what_only_reads_destroys_nothi
         """Read."""
         return ""
 
-    told = {(one.read_only, one.destructive, one.idempotent) for one in (plain, read)}
+    told = {(each.read_only, each.destructive, each.idempotent) for each in (plain, read)}
     assert told == {(False, False, False), (True, False, True)}
     assert plain.open_world
 
@@ -101,7 +101,7 @@ def test_any_other_name_and_a_method_of_mcp_are_their_authors_error(name: str) -
 
 def test_every_method_of_mcp_that_could_be_a_tools_name_is_reserved() -> None:
     methods = HANDSHAKE_METHODS | STATELESS_METHODS | {"initialize", "ping", "tools/list"}
-    assert {one for one in methods if "/" not in one} == RESERVED
+    assert {each for each in methods if "/" not in each} == RESERVED
 
 
 def test_schemas_that_an_author_wrote_are_listed_as_they_are() -> None:
@@ -164,8 +164,8 @@ def test_modules_give_what_they_have_in_the_order_it_is_written() -> None:
     first, second = ModuleType("first"), ModuleType("second")
     vars(first).update(b=say, other="text", words=words, a=count)
     vars(second).update(greet=greet)
-    found = Toolset.of_modules("all", first, second)
-    assert vars(found) == vars(Toolset("all", (say, count), (words,), (greet,)))
+    toolset = Toolset.of_modules("all", first, second)
+    assert vars(toolset) == vars(Toolset("all", (say, count), (words,), (greet,)))
 
 
 def test_a_read_only_set_withholds_what_changes_anything() -> None:
@@ -212,14 +212,14 @@ SIGNATURE = Signature.of(gather)
 
 def test_a_signature_is_told_apart_and_its_schema_names_defaults() -> None:
     assert (SIGNATURE.collaborators, SIGNATURE.result) == ((Point,), Line)
-    assert [one.name for one in SIGNATURE.parameters][1:3] == ["timeout_seconds", "from_"]
+    assert [each.name for each in SIGNATURE.parameters][1:3] == ["timeout_seconds", "from_"]
     schema = object_of(SIGNATURE.parameters)
     Draft202012Validator.check_schema(schema)
     assert schema["required"] == ["message"]
     assert schema["additionalProperties"] is False
     properties = schema["properties"]
     assert isinstance(properties, dict)
-    assert {name: one.get("default") for name, one in properties.items()} == {
+    assert {name: each.get("default") for name, each in properties.items()} == {
         "message": None,
         "timeoutSeconds": 10,
         "from": None,

@@ -108,7 +108,7 @@ class Tests:
         tests = self._usable.intersection(lines.get(line, ()))
         turns = Counter[str]()
         ranked = []
-        for test in sorted(tests, key=lambda one: (self._lines[one], one)):
+        for test in sorted(tests, key=lambda each: (self._lines[each], each)):
             function = test.partition("[")[0]
             ranked.append((turns[function], self._lines[test], test))
             turns[function] += 1
@@ -211,7 +211,9 @@ def main() -> None:
     parser.add_argument("functions", nargs="*", help="play the mutants of these functions alone")
     arguments = parser.parse_args()
     mutants = [
-        one for one in selection() if not arguments.functions or one.function in arguments.functions
+        each
+        for each in selection()
+        if not arguments.functions or each.function in arguments.functions
     ]
     with tempfile.TemporaryDirectory() as temporary:
         folder: Path = (arguments.folder or Path(temporary)).resolve()
@@ -231,9 +233,9 @@ def main() -> None:
         with ThreadPoolExecutor(COPIES) as pool:
             for verdict in pool.map(next_one, mutants):
                 counts[verdict.colour] += 1
-                one = verdict.mutant
-                change = f"{one.kind}: {one.before} -> {one.after}"
-                say(f"{verdict.colour:8}{one.function}  {change}  ({verdict.why})")
+                each = verdict.mutant
+                change = f"{each.kind}: {each.before} -> {each.after}"
+                say(f"{verdict.colour:8}{each.function}  {change}  ({verdict.why})")
     red, counted = counts["red"] + counts["timeout"], len(mutants) - counts["gone"]
     say(f"{red} of {counted} are red ({red / max(counted, 1):.0%}): {dict(counts)}")
 

@@ -63,10 +63,10 @@ def unpacked(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def installed(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The `bin` of an environment that has the wheel."""
-    found = without_us(tmp_path_factory.mktemp("venv"))
-    pip = (sys.executable, "-m", "pip", "--python", found / "python", "install", "--quiet")
-    _run(*pip, "--no-deps", "--no-index", "--ignore-installed", built.wheel, cwd=found)
-    return found
+    environment = without_us(tmp_path_factory.mktemp("venv"))
+    pip = (sys.executable, "-m", "pip", "--python", environment / "python", "install", "--quiet")
+    _run(*pip, "--no-deps", "--no-index", "--ignore-installed", built.wheel, cwd=environment)
+    return environment
 
 
 def _contents(wheel: Path) -> dict[str, bytes]:
@@ -116,8 +116,8 @@ def test_the_sdist_builds_the_same_wheel(built: Built, unpacked: Path, tmp_path:
 
 def test_it_runs_where_nothing_of_the_source_lies_around(installed: Path, tmp_path: Path) -> None:
     where = "import bridge; print(bridge.__file__)"
-    (found,) = _run(installed / "python", "-c", where, cwd=tmp_path, environ={}).splitlines()
-    assert Path(found).is_relative_to(installed.parent)
+    (environment,) = _run(installed / "python", "-c", where, cwd=tmp_path, environ={}).splitlines()
+    assert Path(environment).is_relative_to(installed.parent)
     version = _run(installed / "xmpp-bridge", "--version", cwd=tmp_path, environ={})
     assert version == f"xmpp-bridge {bridge.__version__}\n"
     module = _run(installed / "python", "-m", "bridge", "--help", cwd=tmp_path, environ={})
@@ -133,7 +133,7 @@ def test_whatever_the_package_imports_it_asks_for(built: Built) -> None:
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             match node:
                 case ast.Import(names=names):
-                    imported |= {one.name.partition(".")[0] for one in names}
+                    imported |= {each.name.partition(".")[0] for each in names}
                 case ast.ImportFrom(module=str(module)):
                     imported.add(module.partition(".")[0])
     foreign = imported - sys.stdlib_module_names - {"bridge"}
@@ -142,9 +142,9 @@ def test_whatever_the_package_imports_it_asks_for(built: Built) -> None:
     told = Parser().parsestr(_contents(built.wheel)[f"{INFO}/METADATA"].decode())
     extras = re.compile("llm|expect|postgresql|completion")
     asked = {
-        re.split("[<>=!~;\\[ ]", one, maxsplit=1)[0].replace("_", "-").lower()
-        for one in told.get_all("Requires-Dist", [])
-        if "extra ==" not in one or extras.search(one.partition("extra ==")[2])
+        re.split("[<>=!~;\\[ ]", each, maxsplit=1)[0].replace("_", "-").lower()
+        for each in told.get_all("Requires-Dist", [])
+        if "extra ==" not in each or extras.search(each.partition("extra ==")[2])
     }
     assert needed <= asked
 
@@ -188,5 +188,5 @@ def test_a_clone_that_is_installed_as_the_readme_does_it_has_its_settings_beside
     for cwd in (clone, elsewhere):
         checked = run_in(cwd, commands / "xmpp-bridge", "check", "--json", HOME=str(tmp_path))
         # It is trusted with a model, in the current directory too.
-        in_effect = {one["variable"]: one for one in json.loads(checked.stdout)["settings"]}
+        in_effect = {each["variable"]: each for each in json.loads(checked.stdout)["settings"]}
         assert in_effect["LLM_MODEL"]["source"] == f"'{clone / '.env'}'"

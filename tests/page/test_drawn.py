@@ -62,7 +62,7 @@ def test_it_says_first_whose_words_it_has_and_then_what_went_wrong(show: Show) -
     assert lines[0] == INCIDENT["notice"]
     assert lines[1] == INCIDENT["title"]
     assert "Nothing went wrong." in lines
-    assert [one for one in lines if "123,456 older events are left out" in one]
+    assert [each for each in lines if "123,456 older events are left out" in each]
 
 
 def test_it_opens_at_the_event_that_explains_the_others(show: Show) -> None:
@@ -93,7 +93,7 @@ def test_it_fits_into_every_window_and_no_texts_overlap(
 def test_everybody_in_a_crowd_has_a_lane_and_those_who_spoke_come_first(show: Show) -> None:
     page = encode(crowd(200, 3))
     with show(page) as window:
-        names = [one for one in texts(window.page).splitlines() if one.startswith("Occupant")]
+        names = [each for each in texts(window.page).splitlines() if each.startswith("Occupant")]
     assert len(names) == 200
     assert names[1:3] == ["Occupant 7", "Occupant 14"]
 
@@ -157,7 +157,7 @@ def test_a_long_silence_is_named_with_its_length_and_what_was_not_recorded_is_no
         {"from": START + first * 1_000, "to": START + last * 1_000, "text": "a gap"}
         for first, last in fields.get("gaps", [])
     ]
-    page = room(*({"at": one} for one in said), **{**fields, "gaps": gaps})
+    page = room(*({"at": each} for each in said), **{**fields, "gaps": gaps})
     with show(page, width=2_560) as window:
         silences = window.page.locator(".lane").filter(has_text="Silent for").locator(".silence")
         assert silences.all_inner_texts() == told
@@ -171,7 +171,7 @@ def test_the_stages_of_each_connection_are_bars_and_a_failure_is_said(show: Show
         first = lists.nth(0).locator(".bar")
         assert lists.count() == 3
         assert first.all_inner_texts()[0].strip() == "resolving 20 ms"
-        widths = [box["width"] for one in first.all() if (box := one.bounding_box())]
+        widths = [box["width"] for each in first.all() if (box := each.bounding_box())]
         assert widths[0] < widths[3]
         assert "✕ connecting 10 s no answer in 10 s" in lists.nth(1).inner_text()
 
@@ -188,7 +188,7 @@ LAID_OUT = {
 def test_a_stanza_is_written_an_element_a_line(show: Show) -> None:
     with show(room({"at": 0, "stanzas": [*LAID_OUT]}), at="#e1") as window:
         shown = window.page.locator(".stanzas pre").all_inner_texts()
-    assert [one.splitlines() for one in shown] == [*LAID_OUT.values()]
+    assert [each.splitlines() for each in shown] == [*LAID_OUT.values()]
 
 
 ANSWERS = {
@@ -204,9 +204,9 @@ ANSWERS = {
 def test_five_questions_about_an_incident_are_answered_by_what_is_seen_first(show: Show) -> None:
     with show(recorded(), timezone_id="UTC") as window:
         for question, (where, answer) in ANSWERS.items():
-            found = window.page.locator(where).filter(has_text=answer)
-            assert found.count() == 1, question
-            expect(found).to_be_in_viewport(ratio=1)
+            matches = window.page.locator(where).filter(has_text=answer)
+            assert matches.count() == 1, question
+            expect(matches).to_be_in_viewport(ratio=1)
         assert window.selected() == window.page.get_by_role("option", name="left by").get_attribute(
             "id"
         )
@@ -453,9 +453,11 @@ def test_times_are_in_the_readers_zone_and_in_utc(
 
 def test_the_marks_of_the_axis_are_round_in_the_readers_zone(show: Show) -> None:
     with show(room({"at": 0}, {"at": 36_000}), timezone_id="Australia/Adelaide") as window:
-        hours = [one for one in texts(window.page).splitlines() if re.fullmatch(r"\d\d:\d\d", one)]
+        hours = [
+            each for each in texts(window.page).splitlines() if re.fullmatch(r"\d\d:\d\d", each)
+        ]
     assert len(hours) >= 4
-    assert {one[3:] for one in hours} == {"00"}
+    assert {each[3:] for each in hours} == {"00"}
 
 
 def test_the_date_is_said_where_there_are_several(show: Show) -> None:
@@ -499,11 +501,11 @@ def test_without_times_the_places_in_the_log_are_shown(show: Show) -> None:
 def axe(page: Page) -> list[str]:
     """What axe-core finds that is serious or critical."""
     page.evaluate((npm_packages() / "axe-core" / "axe.min.js").read_text("utf-8"))
-    found = page.evaluate("axe.run().then(it => it.violations)")
+    matches = page.evaluate("axe.run().then(it => it.violations)")
     return [
-        f"{one['id']}: {[node['html'] for node in one['nodes'][:3]]}"
-        for one in found
-        if one["impact"] in {"serious", "critical"}
+        f"{each['id']}: {[node['html'] for node in each['nodes'][:3]]}"
+        for each in matches
+        if each["impact"] in {"serious", "critical"}
     ]
 
 
@@ -530,7 +532,7 @@ def test_the_keyboard_alone_reaches_everything(show: Show) -> None:
     with show(INCIDENT) as window:
         names = [name.strip() for name in reached(window.page)]
     room = INCIDENT["parts"][0]["title"]
-    first, second = (found["message"] for found in INCIDENT["parts"][0]["findings"])
+    first, second = (matches["message"] for matches in INCIDENT["parts"][0]["findings"])
     expected = [
         *("Search", "Kind", "Who", "6 troubles: next", "connecting that went well"),
         *(room, first, second),

@@ -75,7 +75,7 @@ def test_what_would_do_something_would_be_seen_and_is_forbidden(
 ) -> None:
     html = as_html(INCIDENT).replace("<main", f"{element}<main")
     with showing(browser, tmp_path, html) as window:
-        assert [one for one in window.complaints if "Content Security Policy" in one]
+        assert [each for each in window.complaints if "Content Security Policy" in each]
         assert "1" not in window.complaints  # no dialog was shown
         window.complaints.clear()
         del window.requests[1:]  # what was asked for, and refused

@@ -20,11 +20,11 @@ def drawn(*, pseudonyms: bool = False) -> Timeline:
     said = {"kind": "message", "direction": "in", "sender": "Alice", "body": "hi", "source": "live"}
     good = Played(ROOM, [(1.0, said, ["<message/>"])], [], [])
     hint = 'Let "Robot" join first.'
-    found = Finding(
+    finding = Finding(
         "join", Severity.ERROR, "Refused.", hint, "XEP", LogPlace("", 0, "1970-01-01T00:00:02Z")
     )
     expected = {"from": "Robot", "contains": "pong", "within": 1}
-    bad = good._replace(steps=[("Bob", "expect", expected, 2.0, 3.0, False)], findings=[found])
+    bad = good._replace(steps=[("Bob", "expect", expected, 2.0, 3.0, False)], findings=[finding])
     page.take("good.room.toml", "", Played(*json.loads(json.dumps(good))))
     page.take("ping.room.toml", f"{FAILURE}\nNothing came.", Played(*json.loads(json.dumps(bad))))
     return page.timeline(9.0)

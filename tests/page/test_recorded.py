@@ -96,10 +96,10 @@ def test_of_very_many_stanzas_the_newest_are_kept() -> None:
     for name in ("a", "b", "c"):
         xml = f"<presence from='{ROOM}/{name}'>{long}</presence>"
         kept.take(row(1.0, "", kind="stanza", direction="in", xml=xml))
-    found = {
+    stanzas = {
         name: kept.behind(row(1.0, kind="join", **{"from": f"{ROOM}/{name}"})) for name in "abc"
     }
-    assert [bool(xml) for xml in found.values()] == [False, False, True]
+    assert [bool(xml) for xml in stanzas.values()] == [False, False, True]
 
 
 class Walk:

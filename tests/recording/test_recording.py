@@ -44,8 +44,8 @@ class Stage:
 
     def happens(self, *happened: Event, room: str = ROOM, earlier: bool = False) -> None:
         """Let these happen in a room, or to the connection."""
-        for one in happened:
-            self.participant.publisher.publish(one, room, earlier=earlier)
+        for each in happened:
+            self.participant.publisher.publish(each, room, earlier=earlier)
 
     def ends(self) -> list[dict[str, Any]]:
         """End it; return what it recorded."""
@@ -70,8 +70,8 @@ def test_the_usual_store_is_not_for_what_happens_in_a_sandbox(
     usual = tmp_path / "xmpp-bridge" / "rooms.db"
     usual.parent.mkdir()
     usual.touch()
-    found = load({}, cwd=tmp_path, package_root=tmp_path, searching=not beside_a_sandbox)
-    path = store_path(found, {"XDG_STATE_HOME": str(tmp_path)}, making=making)
+    loaded = load({}, cwd=tmp_path, package_root=tmp_path, searching=not beside_a_sandbox)
+    path = store_path(loaded, {"XDG_STATE_HOME": str(tmp_path)}, making=making)
     assert path == (None if beside_a_sandbox and not making else usual)
 
 
@@ -118,9 +118,9 @@ def test_stanzas_are_recorded_by_default_but_for_a_team(
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Iterator[Stage]:
-    one = Stage(tmp_path / "rooms.db")
-    yield one
-    one.recording.close()
+    watched = Stage(tmp_path / "rooms.db")
+    yield watched
+    watched.recording.close()
 
 
 @pytest.mark.parametrize(
@@ -157,9 +157,9 @@ def test_what_is_true_of_us_alone_is_left_out_of_what_is_everybodys(stage: Stage
     stage.enters()
     stage.happens(_said("mine", own=True))
     stage.happens(events.OccupantLeft(ME.from_, ME.sender, True, frozenset({110, 307})))
-    shared = [one for one in stage.ends() if one["shared"]]
-    assert not [one for one in shared if "reflection" in one or "self" in one]
-    assert [one["codes"] for one in shared if "codes" in one] == [[100], [307]]
+    shared = [each for each in stage.ends() if each["shared"]]
+    assert not [each for each in shared if "reflection" in each or "self" in each]
+    assert [each["codes"] for each in shared if "codes" in each] == [[100], [307]]
 
 
 def test_whoever_comes_second_leaves_out_what_the_room_tells_of_before(stage: Stage) -> None:
@@ -178,7 +178,7 @@ def test_whoever_comes_second_leaves_out_what_the_room_tells_of_before(stage: St
     second.happens(*before, SUBJECT, earlier=True)
     second.happens(events.ConnectionChanged(Phase.JOINED))
     second.ends()
-    shared = [(one["kind"], one.get("body")) for one in stage.ends() if one["shared"]]
+    shared = [(each["kind"], each.get("body")) for each in stage.ends() if each["shared"]]
     assert sorted(shared, key=str) == [
         ("join", None),
         ("join", None),
@@ -198,6 +198,6 @@ def test_one_room_is_left_without_the_other_and_other_settings_are_another_obser
     other = SETTINGS._replace(nickname="Other", rooms=(OTHER,))
     assert stage.participant.begin_anew(other)
     stage.happens(events.ConnectionChanged(Phase.CONNECTING), room="")
-    found = stage.ends()
-    assert [one["observer"] for one in found if not one["room"]][-1] == "Other"
-    assert {one["observer"] for one in found if one["room"] == ROOM} == {"McpDebug"}
+    loaded = stage.ends()
+    assert [each["observer"] for each in loaded if not each["room"]][-1] == "Other"
+    assert {each["observer"] for each in loaded if each["room"] == ROOM} == {"McpDebug"}

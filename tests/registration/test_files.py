@@ -47,7 +47,7 @@ def mode(path: Path) -> int:
 
 
 def names(path: Path) -> list[str]:
-    return sorted(one.name for one in path.parent.iterdir())
+    return sorted(each.name for each in path.parent.iterdir())
 
 
 def test_what_is_replaced_stays_beside_it_and_the_mode_is_kept(path: Path) -> None:

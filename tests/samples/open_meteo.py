@@ -82,7 +82,7 @@ class OpenMeteoServer:
 
     @property
     def asked(self) -> list[tuple[str, dict[str, str]]]:
-        return [_target(one) for one in self.service.asked]
+        return [_target(each) for each in self.service.asked]
 
     async def answer(
         self, asked: Asked, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -95,14 +95,14 @@ class OpenMeteoServer:
         del others
         if not isinstance(self.places, dict) or not isinstance(self.places.get("results"), list):
             return self.places
-        found = []
-        for one in self.places["results"]:
+        places = []
+        for each in self.places["results"]:
             # Names that begin so are found too.
-            called = one["name"] if isinstance(one, dict) else name
+            called = each["name"] if isinstance(each, dict) else name
             if called.casefold().startswith(name.casefold()):
-                found.append(one)
+                places.append(each)
         # As the real one does it: the member is left out.
-        return {**self.places, "results": found} if found else {"generationtime_ms": 0.5}
+        return {**self.places, "results": places} if places else {"generationtime_ms": 0.5}
 
 
 def _target(asked: Asked) -> tuple[str, dict[str, str]]:

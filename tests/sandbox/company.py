@@ -109,15 +109,15 @@ class Company:
             "twin": server.witness,
         }
         self._room = server.room()
-        self._told: dict[str, list[str]] = {one: [] for one in self._accounts if one in names}
-        self._clients = {one: _client(server, self._accounts[one]) for one in self._told}
+        self._told: dict[str, list[str]] = {each: [] for each in self._accounts if each in names}
+        self._clients = {each: _client(server, self._accounts[each]) for each in self._told}
         self._pings = 0
 
     async def connect(self) -> None:
         for name, client in self._clients.items():
             client.add_filter("in", partial(self._record, name))
             client.connect(self._server.host, self._server.port(self._server.transports[0]))
-        started = [one.wait_until("session_start", LIMIT) for one in self._clients.values()]
+        started = [each.wait_until("session_start", LIMIT) for each in self._clients.values()]
         await asyncio.gather(*started)
 
     async def close(self) -> None:
@@ -193,7 +193,7 @@ class Company:
 
     def _who(self, jid: str) -> str:
         bare = jid.partition("/")[0]
-        return next(name for name, one in self._accounts.items() if one.jid == bare)
+        return next(name for name, each in self._accounts.items() if each.jid == bare)
 
 
 @asynccontextmanager

@@ -365,12 +365,12 @@ def by_person(told: Iterable[str], me: str = "") -> list[str]:
 
 async def told(server: XmppServer, deeds: Sequence[Deed]) -> list[list[str]]:
     """What everybody is told of each deed."""
-    found = []
+    differences = []
     async with company(server, {who for who, _ in deeds}) as present:
         for who, deed in deeds:
             await present.does(who, deed)
-            found.append(by_person(present.told()))
-    return found
+            differences.append(by_person(present.told()))
+    return differences
 
 
 @pytest.mark.parametrize("name", CONVERSATIONS)
@@ -406,8 +406,8 @@ async def test_the_lists_have_reasons_as_those_of_prosody_13_have(
     )
     each = await asyncio.gather(told(prosody, deeds), told(sandbox, deeds))
     judge, listed = (
-        [heard for deed, heard in zip(deeds, one, strict=True) if deed in {BANS, MEMBERS}]
-        for one in each
+        [heard for deed, heard in zip(deeds, it, strict=True) if deed in {BANS, MEMBERS}]
+        for it in each
     )
     assert listed == [
         ["owner: iq room result is guest outcast/None reason 'noise'"],

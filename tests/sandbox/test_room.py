@@ -57,9 +57,9 @@ def bodies(told: Deliveries) -> list[str]:
 
 def condition(told: Deliveries) -> str:
     ((_, xml),) = told
-    found = re.search("<error type='[a-z]+'><([a-z-]+) ", xml)
-    assert found is not None
-    return found[1]
+    match = re.search("<error type='[a-z]+'><([a-z-]+) ", xml)
+    assert match is not None
+    return match[1]
 
 
 @pytest.mark.parametrize(

@@ -86,9 +86,9 @@ class Wire:
         wanted = f"<resource>{resource}</resource>" if resource else ""
         bind = f"<bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'>{wanted}</bind>"
         self.send(f"<iq type='set' id='bind'>{bind}</iq>")
-        found = re.search("<jid>(.*)</jid>", await self.until("</iq>"))
-        assert found is not None
-        return found[1]
+        match = re.search("<jid>(.*)</jid>", await self.until("</iq>"))
+        assert match is not None
+        return match[1]
 
     async def log_in(self, address: Sandbox, resource: str = "", name: str = ACCOUNT) -> str:
         await self.open()
@@ -133,6 +133,6 @@ def element(name: str, text: str, attributes: str = "") -> str:
 
 
 def content(xml: str) -> str:
-    found = re.search("<(?:challenge|success)[^>]*>([^<]*)<", xml)
-    assert found is not None
-    return base64.b64decode(found[1]).decode()
+    match = re.search("<(?:challenge|success)[^>]*>([^<]*)<", xml)
+    assert match is not None
+    return base64.b64decode(match[1]).decode()

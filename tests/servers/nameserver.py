@@ -30,13 +30,13 @@ class NameServer(asyncio.DatagramProtocol):
         question = data[12:end]
         name = _spelt(question)
         self.asked.append(name)
-        found = self._records.get(name, [])
-        flags = 0x8180 | (0 if found else NAME_ERROR)
+        records = self._records.get(name, [])
+        flags = 0x8180 | (0 if records else NAME_ERROR)
         answers = b"".join(
             b"\xc0\x0c" + struct.pack("!HHIH", SRV, 1, 60, len(data)) + data
-            for data in (_srv(record) for record in found)
+            for data in (_srv(record) for record in records)
         )
-        head = data[:2] + struct.pack("!HHHHH", flags, 1, len(found), 0, 0)
+        head = data[:2] + struct.pack("!HHHHH", flags, 1, len(records), 0, 0)
         self._transport.sendto(head + question + answers, addr)
 
 

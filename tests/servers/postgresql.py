@@ -42,8 +42,8 @@ def missing_postgresql() -> str | None:
 
 def _programs() -> Path | None:
     """The folder with the programs of the server."""
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
-    return found[-1].parent if found else None
+    programs = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    return programs[-1].parent if programs else None
 
 
 @dataclass
@@ -153,10 +153,10 @@ class Postgresql:
 @contextmanager
 def running_postgresql(folder: Path, certificate: Certificate) -> Iterator[Postgresql]:
     """A server that is up and serving, with TLS too; it is killed at the end."""
-    found = _programs()
-    assert found is not None
+    programs = _programs()
+    assert programs is not None
     (port,) = free_ports(1)
-    server = Postgresql(folder, port, found)
+    server = Postgresql(folder, port, programs)
     server.make()
     server.secure(certificate)
     server.start()

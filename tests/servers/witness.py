@@ -233,10 +233,10 @@ class Witness:
                 self._refuse(RoomError(error["condition"], error["text"]))
         self._news.set()
 
-    async def _await(self, found: Callable[[], Found | None], what: str, seconds: float) -> Found:
+    async def _await(self, seek: Callable[[], Found | None], what: str, seconds: float) -> Found:
         try:
             async with asyncio.timeout(seconds):
-                return await self._until(found)
+                return await self._until(seek)
         except TimeoutError:
             raise TimeoutError(
                 f"{self.nick} did not {what} within {seconds:g} s;"
@@ -244,9 +244,9 @@ class Witness:
                 f" heard: {[(message.nick, message.body) for message in self._heard]}"
             ) from None
 
-    async def _until(self, found: Callable[[], Found | None]) -> Found:
+    async def _until(self, seek: Callable[[], Found | None]) -> Found:
         """What `found` returns once it is not None, asked again at each news."""
-        while (result := found()) is None:
+        while (result := seek()) is None:
             if self._refused is not None:
                 raise self._refused
             self._news.clear()

@@ -29,10 +29,10 @@ PLAIN = "s:cret-4711"
 def test_the_certificate_is_checked_unless_nobody_is_on_the_way(
     url: str, host: str | None, sslmode: str | None, warned: bool
 ) -> None:
-    found = store(url)
-    assert isinstance(found, DatabaseUrl)
-    assert (found.parameters.get("host"), found.sslmode) == (host, sslmode)
-    assert (found.warning is not None) is warned
+    value = store(url)
+    assert isinstance(value, DatabaseUrl)
+    assert (value.parameters.get("host"), value.sslmode) == (host, sslmode)
+    assert (value.warning is not None) is warned
 
 
 @pytest.mark.parametrize(
@@ -53,10 +53,10 @@ def test_what_libpq_takes_from_elsewhere_is_another_database_and_on_the_way(
     usual = [store(url).name for url in ("postgresql:///x", "postgresql://")]
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    found = store(url)
-    assert isinstance(found, DatabaseUrl)
-    assert (found.sslmode == "verify-full") == checked
-    assert found.name not in usual
+    url_of_store = store(url)
+    assert isinstance(url_of_store, DatabaseUrl)
+    assert (url_of_store.sslmode == "verify-full") == checked
+    assert url_of_store.name not in usual
 
 
 @pytest.mark.parametrize(
@@ -67,14 +67,14 @@ def test_what_libpq_takes_from_elsewhere_is_another_database_and_on_the_way(
     ],
 )
 def test_the_password_is_shown_nowhere(url: str, folders: Folders) -> None:
-    found = store(url)
-    assert isinstance(found, DatabaseUrl)
-    assert found.password is not None
-    assert found.password.reveal() == password_in(url) == PLAIN
+    value = store(url)
+    assert isinstance(value, DatabaseUrl)
+    assert value.password is not None
+    assert value.password.reveal() == password_in(url) == PLAIN
     configuration = folders.load({"BRIDGE_STORE": url, "MUC_ROOM": PLAIN})
     shown = configuration.in_effect["BRIDGE_STORE"].value
     assert shown.startswith("postgresql://bot@db.example/x")
-    for text in (repr(found), str(found), shown, repr(configuration.problems)):
+    for text in (repr(value), str(value), shown, repr(configuration.problems)):
         assert "cret-4711" not in text
 
 
@@ -102,6 +102,6 @@ def test_a_wrong_url_is_refused_and_not_shown(url: str, folders: Folders) -> Non
     with pytest.raises(FlawError):
         store(url)
     configuration = folders.load({"BRIDGE_STORE": url})
-    (problem,) = (one for one in configuration.problems if one.variable == "BRIDGE_STORE")
+    (problem,) = (each for each in configuration.problems if each.variable == "BRIDGE_STORE")
     assert "cret" not in problem.message
     assert password_in(url) == ""

@@ -40,7 +40,7 @@ def load(folders: Folders, **said: dict[str, str]) -> tuple[Configuration, dict[
 
 
 def warnings_about(configuration: Configuration, variable: str) -> list[str]:
-    return [one for one in configuration.warnings if one.startswith(variable)]
+    return [each for each in configuration.warnings if each.startswith(variable)]
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_a_strangers_file_may_lower_the_rate_and_not_raise_it(
     assert warnings_about(configuration, RATE)
     ignored = f"{RATE} in {names['here']} is ignored"
     raises = not trusted and int(strangers) > 60
-    assert any(one.startswith(ignored) for one in configuration.warnings) == raises
+    assert any(each.startswith(ignored) for each in configuration.warnings) == raises
 
 
 def test_where_nothing_restricts_nothing_is_said(folders: Folders) -> None:

@@ -57,9 +57,9 @@ def test_rooms_stand_between_commas(folders: Folders, value: str, meant: tuple[s
     ],
 )
 def test_wrong_rooms_are_named(folders: Folders, value: str, named: list[tuple[str, str]]) -> None:
-    found = problems(folders, value)
-    assert len(found) == len(named)
-    for problem, (item, advice) in zip(found, named, strict=True):
+    words = problems(folders, value)
+    assert len(words) == len(named)
+    for problem, (item, advice) in zip(words, named, strict=True):
         assert item in problem
         assert advice in problem
         assert problem.startswith("holds ")
@@ -97,6 +97,6 @@ def test_what_is_wrong_among_too_many_rooms_is_named_but_not_without_end(folders
     ],
 )
 def test_no_secret_is_shown(folders: Folders, value: str, password: str, hidden: list[str]) -> None:
-    found = " ".join(problems(folders, value, XMPP_PASSWORD=password))
-    assert "holds '***'" in found
-    assert not [piece for piece in hidden if piece in found]
+    words = " ".join(problems(folders, value, XMPP_PASSWORD=password))
+    assert "holds '***'" in words
+    assert not [piece for piece in hidden if piece in words]

@@ -58,7 +58,7 @@ def test_no_cut_leaves_a_part_of_it(
     environ[variable] = value.format("x" * before + PASSWORD)
     problems = folders.load(environ).problems
     assert problems
-    assert not [one for one in problems if PASSWORD[:4] in str(one)]
+    assert not [each for each in problems if PASSWORD[:4] in str(each)]
 
 
 def test_what_is_in_effect_is_listed_without_secrets_and_cut(folders: Folders) -> None:

@@ -75,8 +75,8 @@ def test_a_model_that_is_set_up_switches_its_tools_on(folders: Folders) -> None:
         configuration = folders.load({**model, **named})
         assert configuration.toolsets == served
         assert ("BRIDGE_TOOLSETS" in configuration.in_effect) is bool(named)
-    for one in model:
-        assert folders.load({one: model[one], "LLM_API_KEY": "k"}).toolsets == ()
+    for each in model:
+        assert folders.load({each: model[each], "LLM_API_KEY": "k"}).toolsets == ()
     # A stranger's file completes no model of the environment's.
     write(folders.here, ACCOUNT | model)
     assert folders.load({"LLM_BASE_URL": model["LLM_BASE_URL"]}).toolsets == ()

@@ -115,10 +115,10 @@ def test_what_is_swapped_in_is_passed_over(kind: str, outright: bool, folders: F
     path = write(folders.here, ACCOUNT)
     began = time.monotonic()
     with at_the_moment("open", path, lambda: put(path, kind, folders.elsewhere / "x")):
-        found = folders.load({}, env_file=path if outright else None)
+        loaded = folders.load({}, env_file=path if outright else None)
     assert time.monotonic() - began < PATIENCE
-    assert found.settings is None
-    reason = found.candidates[0].reason
+    assert loaded.settings is None
+    reason = loaded.candidates[0].reason
     assert reason == "missing" or reason.startswith(f"{UNREADABLE}: ")
 
 
@@ -145,15 +145,15 @@ def test_a_link_to_a_trusted_file_lends_its_trust_to_nothing_else(folders: Folde
         here.symlink_to(strangers)
 
     with at_the_moment("open", own, turn):
-        found = folders.load({"TIA_ENV_PATH": str(own)})
-    assert [one.reason for one in found.candidates][:1] == [USED]
-    assert found.env_file == str(own)
-    assert settled(found).nickname == "Own"
+        loaded = folders.load({"TIA_ENV_PATH": str(own)})
+    assert [each.reason for each in loaded.candidates][:1] == [USED]
+    assert loaded.env_file == str(own)
+    assert settled(loaded).nickname == "Own"
 
 
 def test_a_strangers_link_to_a_file_of_ours_makes_it_no_less_a_strangers(folders: Folders) -> None:
     secret = write(folders.elsewhere, "-----BEGIN KEY-----\ntop secret\n", "id_rsa")
     (folders.here / ".env").symlink_to(secret)
-    found = folders.load({})
-    assert found.settings is None
-    assert "top secret" not in repr(found)
+    loaded = folders.load({})
+    assert loaded.settings is None
+    assert "top secret" not in repr(loaded)

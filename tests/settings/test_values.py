@@ -77,7 +77,7 @@ def test_every_variable_reaches_its_setting(folders: Folders) -> None:
         expected = folders.here / meant if isinstance(meant, Path) else meant
         assert _value(configuration, name) == expected, variable
     assert settled(configuration).domain == "example.org"
-    assert sorted(one.partition(" ")[0] for one in configuration.warnings) == [
+    assert sorted(each.partition(" ")[0] for each in configuration.warnings) == [
         "BRIDGE_CONFIRM_SEND",
         "BRIDGE_READ_ONLY",
         "BRIDGE_SEND_RATE",

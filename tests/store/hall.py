@@ -192,12 +192,12 @@ class Hall:
 
     def rows(self) -> list[tuple[dict[str, Any], bool, str]]:
         """What is recorded: each exact form, whether it is everybody's, and who saw it."""
-        found = selected(
+        selection = selected(
             self.place,
             "SELECT event, shared, run FROM entries JOIN runs ON runs.id = observer "
             "ORDER BY entries.id",
         )
-        rows = [(json.loads(event), bool(shared), run) for event, shared, run in found]
+        rows = [(json.loads(event), bool(shared), run) for event, shared, run in selection]
         return [row for row in rows if "tenure" not in row[0]]
 
     def gaps(self) -> list[tuple[str, str]]:
@@ -235,8 +235,8 @@ def play(hall: Hall, steps: Sequence[tuple[Any, ...]], meet: Callable[..., None]
                 meet(hall, *step)
     hall.mend()
     hall.pass_time(SETTLED)
-    for one in [*hall.bridges]:
-        hall.close(one)
+    for each in [*hall.bridges]:
+        hall.close(each)
     hall.enter(hall.start())
     hall.pass_time(2)
     rows = hall.rows()

@@ -44,27 +44,29 @@ def rows(place: Place, where: str = "TRUE") -> list[dict[str, Any]]:
     """The events in their order, each in its exact form with its columns."""
     if isinstance(place, Path) and not place.exists():
         return []
-    found = selected(
+    selection = selected(
         place,
         "SELECT entries.id, at, jid, shared, run, nickname, event FROM entries "  # noqa: S608
         "JOIN places ON places.id = room JOIN runs ON runs.id = observer "
         f"WHERE {where} ORDER BY entries.id",
     )
     names = ("place", "time", "room", "shared", "run", "observer")
-    told = [json.loads(event) | dict(zip(names, row, strict=True)) for *row, event in found]
-    return [one for one in told if "tenure" not in one]
+    told = [json.loads(event) | dict(zip(names, row, strict=True)) for *row, event in selection]
+    return [each for each in told if "tenure" not in each]
 
 
 def bodies(place: Place) -> list[str]:
     """What was said, as far as everybody heard it."""
-    return [one["body"] for one in rows(place, "kind = 'message' AND shared = 1")]
+    return [each["body"] for each in rows(place, "kind = 'message' AND shared = 1")]
 
 
 def gaps(database: SqlDatabase, room: str, domain: str, now: float) -> list[tuple[str, str]]:
     """When no bridge was in a room, as it is computed."""
     tenures = database.tenures(room, domain)
-    absences = (absence(tenures, one, now) for one in sorted(tenures, key=lambda one: one.since))
-    return [(iso(one.start), iso(one.end)) for one in absences if isinstance(one, Absence)]
+    absences = (
+        absence(tenures, each, now) for each in sorted(tenures, key=lambda each: each.since)
+    )
+    return [(iso(each.start), iso(each.end)) for each in absences if isinstance(each, Absence)]
 
 
 async def recorded(place: Place, body: str, seconds: float = 15.0) -> None:

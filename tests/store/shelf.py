@@ -44,20 +44,20 @@ class Shelf:
         by: Observer = NIGHTLY,
         shared: bool = True,
     ) -> None:
-        happened = [Happened(at, room, encode(one), shared) for one in events]
+        happened = [Happened(at, room, encode(each), shared) for each in events]
         with self.opened() as database, database.transaction():
             database.append(by, happened)
 
     def say(self, *bodies: str, at: float = 0.0, room: str = ROOM) -> None:
         self.put(
-            *(MessageReceived(f"{room}/Wilma", "Wilma", one) for one in bodies), at=at, room=room
+            *(MessageReceived(f"{room}/Wilma", "Wilma", each) for each in bodies), at=at, room=room
         )
 
     def expire(self, before: float, room: str = ROOM) -> None:
         with self.opened() as database, database.transaction():
-            for one in database.holdings():
-                if one.name == room:
-                    database.delete(one, Amount(1_000, inf), (-inf, before))
+            for each in database.holdings():
+                if each.name == room:
+                    database.delete(each, Amount(1_000, inf), (-inf, before))
 
     @contextmanager
     def opened(self) -> Iterator[SqlDatabase]:

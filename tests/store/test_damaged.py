@@ -81,7 +81,7 @@ def shelf(tmp_path: Path) -> Shelf:
 
 async def _read(shelf: Shelf, **more: Any) -> tuple[list[Any], Walk]:
     walk = await Reader(shelf.path, ACCOUNT).walk([ROOM], EventFilter(), **more)
-    return [one.event.get("body") async for one in walk], walk
+    return [each.event.get("body") async for each in walk], walk
 
 
 @EACH
@@ -119,8 +119,8 @@ async def test_no_row_of_another_table_keeps_the_rest_from_being_read(
     table: str, column: str, value: str, told: list[str], shelf: Shelf
 ) -> None:
     damage(shelf.path, table, 2 if table == "runs" else None, column, value)
-    found, walk = await _read(shelf)
-    assert (found, walk.unreadable) == (told, 3 - len(told))
+    entries, walk = await _read(shelf)
+    assert (entries, walk.unreadable) == (told, 3 - len(told))
     again, _ = await _read(shelf, since=walk.next)
     assert again == []
 
@@ -136,7 +136,7 @@ async def test_a_stanza_that_cannot_be_read_is_left_out_and_counted(
         )
     damage(shelf.path, "traffic", 1, column, value)
     walk = await Reader(shelf.path, ACCOUNT).walk([ROOM], EventFilter(), stanzas=True)
-    assert [one.id async for one in walk] == [2]
+    assert [each.id async for each in walk] == [2]
     assert walk.unreadable == 1
 
 
@@ -232,7 +232,7 @@ def test_a_damaged_page_number_is_not_taken_for_a_full_disk(tmp_path: Path) -> N
     whole[place : place + 4] = b"\x7f\xff\xff\x00"
     shelf.path.write_bytes(whole)
     with shelf.opened() as database:
-        noise = next(one for one in database.holdings() if one.name != ROOM)
+        noise = next(each for each in database.holdings() if each.name != ROOM)
         with pytest.raises(BrokenStoreError):
             database.delete(noise, Amount(1_000, inf), None)
 
@@ -248,20 +248,20 @@ async def test_whatever_byte_is_damaged_the_rest_is_used_or_the_store_is_known_t
     with closing(SqliteDatabase(shelf.path)) as database, database.transaction():
         database.enter(ROOM, "example", NIGHTLY.run, 1_000.0, 1_000.0)
     whole, damaged = shelf.path.read_bytes(), tmp_path / "damaged.db"
-    written = [place for place, one in enumerate(whole) if one and place >= HEADER_BYTES]
+    written = [place for place, each in enumerate(whole) if each and place >= HEADER_BYTES]
     seed = 1 if flips == FLIPS else time.time_ns() % 10**6
     chance = random.Random(seed)  # noqa: S311 - no secret
     outcomes = Counter[str]()
     for _ in range(flips):
-        for one in tmp_path.glob("damaged.db*"):  # noqa: ASYNC240 - nothing else runs here
-            one.unlink()
+        for each in tmp_path.glob("damaged.db*"):  # noqa: ASYNC240 - nothing else runs here
+            each.unlink()
         place = chance.choice(written)
         other = chance.choice([whole[place] ^ 1 << chance.randrange(8), chance.randrange(256)])
         damaged.touch(0o600)
         damaged.write_bytes(whole[:place] + bytes([other]) + whole[place + 1 :])
         with suppress(BrokenStoreError):
             walk = await Reader(damaged, ACCOUNT).walk([ROOM], EventFilter())
-            _ = [walk.record(one) async for one in walk]
+            _ = [walk.record(each) async for each in walk]
             outcomes["read"] += 1
         with suppress(BrokenStoreError), closing(SqliteDatabase(damaged)) as database:
             writer, me = Writer(), Observer(ACCOUNT, "McpDebug", "own")
@@ -277,4 +277,4 @@ async def test_whatever_byte_is_damaged_the_rest_is_used_or_the_store_is_known_t
             for now in range(3):
                 retention.apply(database, Clocks(2e9, now, now))
             outcomes["deleted"] += 1
-    assert min(outcomes[one] for one in ("read", "written", "deleted")) > flips / 8, seed
+    assert min(outcomes[each] for each in ("read", "written", "deleted")) > flips / 8, seed

@@ -89,7 +89,7 @@ def test_a_store_in_the_middle_of_a_checkpoint_is_one_all_the_same(path: Path) -
 def test_whatever_the_umask_all_of_it_is_for_its_owner_alone(umask: int, path: Path) -> None:
     with mask(umask), closing(SqliteDatabase(path)) as database:
         _write(database)
-        modes = {one.name: stat.S_IMODE(one.stat().st_mode) for one in path.parent.iterdir()}
+        modes = {each.name: stat.S_IMODE(each.stat().st_mode) for each in path.parent.iterdir()}
     assert modes.keys() == {"rooms.db", "rooms.db-wal", "rooms.db-shm", "rooms.db-lock"}
     assert set(modes.values()) == {0o600}
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
@@ -125,14 +125,14 @@ def test_somebody_elses_file_is_the_same_byte_for_byte_after(content: str, path:
     path.parent.mkdir()
     FOREIGN[content](path)
     path.chmod(0o644)
-    before, found = path.read_bytes(), path.stat()
+    before, fault = path.read_bytes(), path.stat()
     assert ("version" if "version" in content else "not a store of xmpp-bridge") in _refusal(path)
     with pytest.raises(NotOurStoreError):
         SqliteDatabase(path, writable=False)
     after = path.stat()
     assert path.read_bytes() == before
-    assert (after.st_mode, after.st_mtime_ns) == (found.st_mode, found.st_mtime_ns)
-    assert not [one for one in path.parent.iterdir() if one.name[8:] not in ("", "-lock")]
+    assert (after.st_mode, after.st_mtime_ns) == (fault.st_mode, fault.st_mtime_ns)
+    assert not [each for each in path.parent.iterdir() if each.name[8:] not in ("", "-lock")]
 
 
 @pytest.mark.parametrize("suffix", BESIDE)
@@ -173,8 +173,8 @@ def test_somebody_elses_store_is_refused() -> None:
         Path(name).chmod(0o1777)
         path = Path(name) / "rooms.db"
         _made(path)
-        for one in path.parent.iterdir():
-            os.chown(one, NOBODY, NOBODY)
+        for each in path.parent.iterdir():
+            os.chown(each, NOBODY, NOBODY)
         assert "belongs to another user" in _refusal(path)
 
 
@@ -194,9 +194,9 @@ def test_what_may_not_be_written_is_named_as_the_cause(tmp_path: Path) -> None:
 def test_only_what_may_pass_is_worth_another_try(
     number: int, raised: type[Exception], path: Path
 ) -> None:
-    found = unusable(path, OSError(number, os.strerror(number)))
-    assert type(found) is raised
-    assert os.strerror(number) in str(found)
+    fault = unusable(path, OSError(number, os.strerror(number)))
+    assert type(fault) is raised
+    assert os.strerror(number) in str(fault)
 
 
 @pytest.mark.parametrize("mode", [0o644, 0o660, 0o602, 0o400])
@@ -209,7 +209,7 @@ def test_wrong_modes_are_set_right_and_said_if_others_could_use_the_file(
         Path(f"{path}{suffix}").chmod(mode)
         with closing(SqliteDatabase(path)) as other:
             told = other.warnings.get("exposed", "")
-        modes = {stat.S_IMODE(one.stat().st_mode) for one in path.parent.iterdir()}
+        modes = {stat.S_IMODE(each.stat().st_mode) for each in path.parent.iterdir()}
     assert modes == {0o600}
     assert bool(told) == (bool(mode & 0o077) and suffix != "-lock")
     assert not told or (f"{path}{suffix}" in told and f"{mode:04o}" in told)
@@ -289,7 +289,7 @@ def test_a_broken_store_that_nobody_has_open_is_put_aside_once_with_all_that_bel
     content = path.read_bytes()
     Path(f"{path}-wal").write_bytes(b"events")
     put_aside(path, broken)
-    lock, aside, wal = sorted(one.name for one in path.parent.iterdir())
+    lock, aside, wal = sorted(each.name for each in path.parent.iterdir())
     assert lock == "rooms.db-lock"
     assert aside.startswith("rooms.db.broken-")
     assert (path.parent / aside).read_bytes() == content
@@ -335,6 +335,6 @@ def test_a_store_that_a_full_disk_kept_from_being_made_is_made_later(size: int, 
     with no_file_beyond(size), suppress(StoreError):
         _made(path)
     _made(path)
-    assert {one.name for one in path.parent.iterdir()} == {path.name, f"{path.name}-lock"}
+    assert {each.name for each in path.parent.iterdir()} == {path.name, f"{path.name}-lock"}
     with closing(SqliteDatabase(path)) as database:
         assert database.newest() in {1, 2}

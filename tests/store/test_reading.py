@@ -58,7 +58,7 @@ def _happened(number: int) -> Happened:
 
 async def _texts(reader: Reader, wanted: EventFilter = EVERYTHING, **more: object) -> list[str]:
     walk = await reader.walk([ROOM], wanted, **more)  # type: ignore[arg-type]
-    return [one.event["body"] async for one in walk]
+    return [each.event["body"] async for each in walk]
 
 
 @pytest.mark.parametrize(
@@ -112,19 +112,19 @@ def test_no_text_is_missed_whatever_is_in_it(
     with shared.opened() as filled:
         before = filled.newest()
         shared.put(*kinds)
-        found, _, _ = filled.page(query, after=before, until=filled.newest(), limit=9)
+        rows, _, _ = filled.page(query, after=before, until=filled.newest(), limit=9)
     written = [before + number for number in range(1, 6)]
-    assert [one.id for one in found if text + other] == written * bool(text + other)
+    assert [each.id for each in rows if text + other] == written * bool(text + other)
 
 
 async def test_a_walk_ends_when_its_time_is_over_and_goes_on_where_it_came_to(large: Place) -> None:
     reader = Shelf(large).reader
     wanted = EventFilter(contains=f"number {MANY - 1}:")
     walk = await reader.walk([ROOM], wanted, seconds=0.0)
-    assert [one async for one in walk] == []
+    assert [each async for each in walk] == []
     assert (walk.more, walk.next) == (True, walk.cursor_of(SPAN))
     walk = await reader.walk([ROOM], wanted, since=walk.next, seconds=0.0)
-    assert [one.id async for one in walk] == [MANY]
+    assert [each.id async for each in walk] == [MANY]
     assert (walk.more, walk.next) == (False, walk.cursor_of(MANY))
 
 
@@ -132,10 +132,10 @@ async def test_what_is_recorded_while_a_walk_is_under_way_comes_with_the_next(sh
     shelf.say(*map(str, range(CHUNK + 1)))
     walk = await shelf.reader.walk([ROOM], EVERYTHING)
     told: list[str] = []
-    async for one in walk:
+    async for each in walk:
         if not told:
             shelf.say("later")
-        told.append(one.event["body"])
+        told.append(each.event["body"])
     assert told == list(map(str, range(CHUNK + 1)))
     assert await _texts(shelf.reader, since=walk.next) == ["later"]
 
@@ -145,14 +145,14 @@ async def test_a_walk_ends_ahead_of_what_is_deleted_meanwhile(shelf: Shelf) -> N
         shelf.say(str(number), at=number)
     walk = await shelf.reader.walk([ROOM], EVERYTHING)
     told: list[str] = []
-    async for one in walk:
+    async for each in walk:
         if not told:
             shelf.expire(CHUNK + 5)
-        told.append(one.event["body"])
+        told.append(each.event["body"])
     assert told == list(map(str, range(CHUNK)))
     assert (walk.more, walk.gap) == (True, None)
     again = await shelf.reader.walk([ROOM], EVERYTHING, since=walk.next)
-    assert [one.event["body"] async for one in again] == [str(CHUNK + n) for n in range(5, 10)]
+    assert [each.event["body"] async for each in again] == [str(CHUNK + n) for n in range(5, 10)]
     assert again.gap is not None
     assert (again.gap.first, again.gap.last) == (CHUNK + 1, CHUNK + 5)
 
@@ -164,8 +164,8 @@ async def test_a_walk_ends_when_its_store_is_put_aside(shelf: Shelf) -> None:
     told = 0
     async for _ in walk:
         if not told:
-            for one in shelf.path.parent.iterdir():
-                one.unlink()
+            for each in shelf.path.parent.iterdir():
+                each.unlink()
             Shelf(shelf.path).say("of another store")
         told += 1
     assert (told, walk.more) == (CHUNK, True)
@@ -201,8 +201,8 @@ def test_what_we_said_is_known_to_be_heard_by_its_own_copy_and_no_other(shelf: S
     with shelf.opened() as database:
         with database.transaction():
             database.append(NIGHTLY, [*sent, *others, *copies])
-        found, _, _ = database.page(Query((ROOM,), "example"), after=0, until=6, limit=6)
-    assert [one.echoed for one in found] == [True, False, True, False, False, False]
+        rows, _, _ = database.page(Query((ROOM,), "example"), after=0, until=6, limit=6)
+    assert [each.echoed for each in rows] == [True, False, True, False, False, False]
 
 
 @in_a_file
@@ -225,7 +225,7 @@ async def test_stanzas_are_told_to_the_account_that_sent_or_got_them(shelf: Shel
         database.append_stanzas(own, [TracedXml(1.0, "in", "2", "<ä/>")])
         database.append_stanzas(NIGHTLY, [TracedXml(2.0, "out", "1", "<b/>")])
     walk = await shelf.reader.walk([ROOM], EVERYTHING, stanzas=True)
-    assert [(one.at, one.event) async for one in walk] == [
+    assert [(each.at, each.event) async for each in walk] == [
         (1.0, {"kind": "stanza", "direction": "in", "bytes": 5, "connection": "2", "xml": "<ä/>"})
     ]
 
@@ -267,12 +267,12 @@ async def test_looks_of_any_length_find_each_event_once_and_in_order(
         with closing(open_store(shared.place, writable=False)) as database:
             within = database.span(query)
             first, last = within.first, within.last
-            found: list[int] = []
+            ids: list[int] = []
             while first < last:
                 rows, far, _ = database.page(
                     query, after=first, until=last, limit=limit, backward=backward
                 )
                 assert len(rows) <= limit
-                found += [one.id for one in rows]
+                ids += [each.id for each in rows]
                 first, last = (first, far) if backward else (far, last)
-    assert found == (expected[::-1] if backward else expected)
+    assert ids == (expected[::-1] if backward else expected)

@@ -51,9 +51,9 @@ def _begun(
 
 @pytest.fixture
 async def recorder(path: Path) -> AsyncIterator[Recorder]:
-    one = _begun(path)
-    yield one
-    one.close()
+    begun = _begun(path)
+    yield begun
+    begun.close()
 
 
 def _say(recorder: Recorder, *bodies: str) -> None:
@@ -97,8 +97,8 @@ async def test_a_store_that_was_deleted_is_made_anew_and_the_log_says_so(
 ) -> None:
     _say(recorder, "lost with it")
     await recorder.flush()
-    for one in path.parent.iterdir():
-        one.unlink()
+    for each in path.parent.iterdir():
+        each.unlink()
     _say(recorder, "after")
     await until(lambda: bodies(path) == ["after"])
     assert "the file of the store was deleted or replaced" in caplog.text
@@ -110,9 +110,9 @@ async def test_another_store_put_in_its_place_stays_what_it_is_whoever_has_the_f
     other = Shelf(path.with_name("other.db"))
     other.say("restored", room=ROOM)
     second = _begun(path)
-    for one in (recorder, second):
-        _say(one, "before")
-        await one.flush()
+    for each in (recorder, second):
+        _say(each, "before")
+        await each.flush()
     other.path.rename(path)
     await asyncio.gather(recorder.flush(), second.flush())
     _say(recorder, "after")
@@ -128,7 +128,7 @@ async def test_a_mode_that_somebody_widens_meanwhile_is_set_right_and_said(
     await recorder.flush()
     path.chmod(0o644)
     await until(lambda: path.stat().st_mode & 0o777 == 0o600)
-    await until(lambda: any("0644" in one for one in recorder.warnings))
+    await until(lambda: any("0644" in each for each in recorder.warnings))
 
 
 async def test_nothing_waits_for_a_store_that_is_locked_and_nothing_is_lost(

@@ -75,7 +75,7 @@ def _say(
 
 
 def _kept(place: Place) -> Counter[str]:
-    return Counter(one["room"] for one in rows(place))
+    return Counter(each["room"] for each in rows(place))
 
 
 @dataclass
@@ -135,12 +135,12 @@ def test_nor_for_those_of_many_rooms(watched: bool, database: SqlDatabase, bound
     retention = Retention(DAYS, 1_024)
     if watched:
         retention.apply(database, Clocks(NOW - 60.0, 0.0, 0.0))
-    held, more = [sum(one.bytes for one in database.holdings())], True
+    held, more = [sum(each.bytes for each in database.holdings())], True
     while more:
         more = retention.apply(database, Clocks(NOW + 60.0, 120.0, 120.0))
-        held.append(sum(one.bytes for one in database.holdings()))
+        held.append(sum(each.bytes for each in database.holdings()))
     assert max(before - after for before, after in pairwise(held)) <= bounded
-    assert not any(one.oldest < NOW for one in database.holdings())
+    assert not any(each.oldest < NOW for each in database.holdings())
 
 
 # --- Age ----------------------------------------------------------------------------------------
@@ -170,7 +170,7 @@ def test_after_a_jump_nothing_goes_for_its_age_for_an_hour_of_running(
     machine.wall += jump
     machine.run(60)
     jumped = jump != JUMP_SECONDS  # so much NTP corrects
-    assert [one[:16] for one in caplog.messages] == ["the clock jumped"] * jumped
+    assert [each[:16] for each in caplog.messages] == ["the clock jumped"] * jumped
     _say(database, 5, machine.wall - (DAYS + 1) * DAY_SECONDS)
     _say(database, 95, machine.wall)
     machine.run(PUT_OFF_SECONDS - 60)
@@ -303,7 +303,7 @@ def test_what_is_too_much_goes_the_oldest_first_and_the_file_shrinks(
     _say(database, 1_500, body="long " * 200)
     assert 3 < _drained(database, 1) < 30
     assert database.size() <= MIB
-    kept = [one["time"] for one in rows(place)]
+    kept = [each["time"] for each in rows(place)]
     assert kept == [round(1000 * NOW) + number for number in range(1_500 - len(kept), 1_500)]
     assert 0 < len(kept) < 1_500
     if isinstance(place, Path):
@@ -350,7 +350,7 @@ def test_what_was_recorded_while_the_clock_was_ahead_is_not_kept_in_place_of_wha
     for _ in range(3):
         _say(database, 500, body="long " * 200)
         _drained(database, 1)
-    assert {one["time"] < 1000 * (NOW + YEARS) for one in rows(place)} == {True}
+    assert {each["time"] < 1000 * (NOW + YEARS) for each in rows(place)} == {True}
 
 
 def test_each_text_is_stored_once_as_utf8(database: SqlDatabase) -> None:
@@ -383,13 +383,13 @@ def test_what_a_room_holds_is_counted_as_it_is_written_and_deleted(database: Sql
 def test_no_room_loses_what_is_within_its_share_and_something_goes_while_it_is_too_much(
     held: list[tuple[bool, int]], overhead: float, most: int
 ) -> None:
-    holdings = [Holding(one, "r@x" * room, size, 0.0) for one, (room, size) in enumerate(held, 1)]
-    total = sum(one.bytes for one in holdings)
+    holdings = [Holding(each, "r@x" * room, size, 0.0) for each, (room, size) in enumerate(held, 1)]
+    total = sum(each.bytes for each in holdings)
     size = int(total * overhead) + 1
-    found = surplus_of(holdings, size, most)
-    assert (found is not None) == (size > most and bool(holdings))
-    if found is not None:
-        fullest, surplus = found
+    leaving = surplus_of(holdings, size, most)
+    assert (leaving is not None) == (size > most and bool(holdings))
+    if leaving is not None:
+        fullest, surplus = leaving
         rooms = sum(room for room, _ in held)
         share = total * most / size / max(1, rooms)
         assert surplus > 0

@@ -83,7 +83,7 @@ class Member:
             self.recorder.add(said(mark, at=time.time()))
 
     def waits_for_the_database(self) -> bool:
-        return any("away" in one and "wait in" in one for one in self.warnings)
+        return any("away" in each and "wait in" in each for each in self.warnings)
 
 
 @asynccontextmanager
@@ -96,7 +96,7 @@ async def _member(place: Team, run: str = "run") -> AsyncIterator[Member]:
 
 
 def _marks(place: Team, where: str = "shared = 1") -> list[int]:
-    return [one["jid"] for one in rows(place, where) if "jid" in one]
+    return [each["jid"] for each in rows(place, where) if "jid" in each]
 
 
 @pytest.mark.parametrize("fault", ["killed", "reset", "swallowed"])
@@ -120,7 +120,7 @@ async def test_what_happens_while_it_is_away_follows_in_order_and_once(
             relay.treat(Treatment.SWALLOW)
         member.hears(2, 3)
         await until(member.waits_for_the_database)
-        silent = any("does not answer" in one for one in member.warnings)
+        silent = any("does not answer" in each for each in member.warnings)
         assert silent == (fault == "swallowed")
         member.hears(4)
         await member.recorder.flush()
@@ -151,7 +151,7 @@ async def test_who_ends_as_it_is_lost_leaves_what_waits_to_the_next_one(
             else:
                 relay.treat(Treatment.SWALLOW)
             member.hears(2, 3)
-        assert not any("were lost" in one for one in caplog.messages)
+        assert not any("were lost" in each for each in caplog.messages)
         relay.cut()
         await relay.heal()
         await asyncio.to_thread(postgresql.start)
@@ -244,7 +244,10 @@ async def test_what_a_bridge_left_that_ended_follows_with_the_next_one(
         later.hears(4)
         await asyncio.to_thread(postgresql.start)
         await until(lambda: _marks(team) == [1, 2, 3, 4])
-    assert {one["run"] for one in rows(team, "shared = 1 AND kind = 'message'")} == {"run", "later"}
+    assert {each["run"] for each in rows(team, "shared = 1 AND kind = 'message'")} == {
+        "run",
+        "later",
+    }
 
 
 async def test_equal_messages_in_two_batches_of_a_former_bridge_stay_two(
@@ -285,12 +288,12 @@ async def test_a_full_file_loses_the_oldest_and_counts_them(
         await asyncio.to_thread(postgresql.start)
         await until(lambda: _dropped(team) + len(_marks(team)) == 201)
         assert _dropped(team) >= 50
-    assert {one["from"] for one in rows(team, "kind = 'gap'")} == {iso(began)}
+    assert {each["from"] for each in rows(team, "kind = 'gap'")} == {iso(began)}
     assert _marks(team)[-1] == 201
 
 
 def _dropped(place: Team) -> int:
-    return sum(one["events"] for one in rows(place, "kind = 'gap'"))
+    return sum(each["events"] for each in rows(place, "kind = 'gap'"))
 
 
 @pytest.mark.parametrize(
@@ -316,8 +319,8 @@ async def test_what_a_role_may_not_is_named_and_spooled_until_it_may(
         pass
     async with _member(_with(team, user=role)) as member:
         member.hears(1)
-        await until(lambda: any(named in one for one in member.warnings))
-        assert all(PASSWORD not in one for one in member.warnings)
+        await until(lambda: any(named in each for each in member.warnings))
+        assert all(PASSWORD not in each for each in member.warnings)
         postgresql.query(f"ALTER ROLE {role} {lifted}")
         await until(lambda: _marks(team) == [1])
 
@@ -336,8 +339,8 @@ async def test_a_place_that_is_wrong_is_refused_and_named_by_who_records_there(
     place = replace(team, url=database_url(wrong(postgresql)))
     async with _member(place) as member:
         member.hears(1)
-        await until(lambda: any(named in one for one in member.warnings))
-        assert all(PASSWORD not in one for one in member.warnings)
+        await until(lambda: any(named in each for each in member.warnings))
+        assert all(PASSWORD not in each for each in member.warnings)
     with pytest.raises(RefusedStoreError):
         open_store(place)
 
@@ -415,9 +418,9 @@ async def test_who_may_only_read_keeps_nothing_and_says_so_once(
     async with _member(_with(team, user="reading")) as member:
         first = _heard(member, 7)
         await until(lambda: member.warnings and first() is None)
-        assert ["may only read" in one for one in member.warnings] == [True]
+        assert ["may only read" in each for each in member.warnings] == [True]
         assert _heard(member, 8)() is None
         assert await member.recorder.flush() == 8  # what is not in the store begins there
     assert _marks(team, "TRUE") == []
-    assert len([one for one in caplog.messages if "may only read" in one]) == 1
-    assert not any("were lost" in one for one in caplog.messages)
+    assert len([each for each in caplog.messages if "may only read" in each]) == 1
+    assert not any("were lost" in each for each in caplog.messages)

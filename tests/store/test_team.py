@@ -207,7 +207,7 @@ async def test_what_another_client_wrote_keeps_nothing_from_being_recorded(
         machine.ships()
         machine.hears(5)
         machine.ships()
-    marks = [one["jid"] for one in rows(team, "kind = 'message' AND event LIKE '{\"kind%'")]
+    marks = [each["jid"] for each in rows(team, "kind = 'message' AND event LIKE '{\"kind%'")]
     assert sorted(marks)[-3:] == [3, 4, 5]
     assert len(marks) == len({*marks})
 
@@ -257,7 +257,7 @@ def test_stanzas_are_shipped_in_order_and_each_once_if_that_is_wanted(
                 machine.outbox.all("UPDATE shipped SET sent = 0, sent_stanza = 0")
     told = [xml for (xml,) in selected(team, "SELECT xml FROM traffic ORDER BY id")]
     assert told == ([f"<a n='{number}'/>" for number in range(4)] if shipped else [])
-    assert [one["jid"] for one in rows(team, "kind = 'message'")] == [0, 1, 2, 3]
+    assert [each["jid"] for each in rows(team, "kind = 'message'")] == [0, 1, 2, 3]
 
 
 def test_the_file_keeps_for_an_hour_what_the_database_has_and_the_rest_until_it_has_it(
@@ -282,7 +282,7 @@ def test_the_file_keeps_for_an_hour_what_the_database_has_and_the_rest_until_it_
         assert (len(kept("id", "entries")), kept("xml", "traffic")) == (1, ["<2/>"])
         machine.ships()
         assert kept("id", "entries") == kept("xml", "traffic") == []
-    assert [one["jid"] for one in rows(team, "kind = 'message'")] == [1, 2]
+    assert [each["jid"] for each in rows(team, "kind = 'message'")] == [1, 2]
 
 
 def test_damaged_rows_are_not_shipped_and_a_gap_counts_them(team: Team) -> None:
@@ -295,7 +295,7 @@ def test_damaged_rows_are_not_shipped_and_a_gap_counts_them(team: Team) -> None:
             damage(team.file, "entries", row, "event", "'{'")
         for _ in range(2):  # the gap is a row that follows
             machine.ships()
-    told = [(one["kind"], one.get("jid"), one.get("events")) for one in rows(team)]
+    told = [(each["kind"], each.get("jid"), each.get("events")) for each in rows(team)]
     assert told == [("message", 1, None), ("message", 4, None), ("gap", None, 2)]
 
 
@@ -310,7 +310,7 @@ def test_a_tenure_that_no_bridge_wrote_keeps_nothing_from_being_shipped(
     with Machine(team) as machine:
         machine.hears(2)
         machine.ships()
-    assert [one["jid"] for one in rows(team, "kind = 'message'")] == [1, 2]
+    assert [each["jid"] for each in rows(team, "kind = 'message'")] == [1, 2]
 
 
 @pytest.mark.parametrize(
@@ -375,10 +375,10 @@ def test_a_clock_that_is_wrong_by_an_hour_doubles_nothing_and_loses_nothing(
                 first.ships()
             second.ships()
     told = rows(team)
-    assert [(one["kind"], one["shared"], one["jid"]) for one in told] == [
+    assert [(each["kind"], each["shared"], each["jid"]) for each in told] == [
         ("message", True, mark) for mark in range(1, 20)
     ]
-    assert {one["run"] for one in told} == {"run0", "run1"}
+    assert {each["run"] for each in told} == {"run0", "run1"}
 
 
 def test_what_was_shipped_in_vain_is_not_shipped_again_and_equal_messages_stay_apart(
@@ -393,7 +393,7 @@ def test_what_was_shipped_in_vain_is_not_shipped_again_and_equal_messages_stay_a
         second.ships()
         second.hears(2, body="again")
         second.ships()
-        assert [one["jid"] for one in rows(team, "kind = 'message'")] == [1, 1, 1, 2]
+        assert [each["jid"] for each in rows(team, "kind = 'message'")] == [1, 1, 1, 2]
 
 
 @pytest.mark.parametrize("backward", [False, True])
@@ -454,7 +454,7 @@ def test_a_copy_of_a_file_gets_a_name_of_its_own_and_doubles_nothing(
         assert machine.outbox.name != copy.outbox.name
         copy.hears(5)
         copy.ships("another host")
-    assert [one["jid"] for one in rows(team, "kind = 'message'")] == [1, 2, 3, 4, 5]
+    assert [each["jid"] for each in rows(team, "kind = 'message'")] == [1, 2, 3, 4, 5]
 
 
 def test_what_is_wrong_with_the_file_is_said_to_who_ships_it(team: Team) -> None:

@@ -174,11 +174,11 @@ def test_what_another_bridge_wrote_is_known_by_its_stanza_id_however_late_it_is_
     hall.pass_time(1)
     second.stalled = True
     marks = [hall.say("hello", stanzaId=f"s{number}") for number in range(200)]
-    heard = [one for one in second.waiting if isinstance(one, Happened)]
+    heard = [each for each in second.waiting if isinstance(each, Happened)]
     second.waiting.clear()
     hall.pass_time(40)
-    for one in heard:  # the server had kept them
-        second.waiting.append(one._replace(at=hall.at, steady=hall.now))
+    for each in heard:  # the server had kept them
+        second.waiting.append(each._replace(at=hall.at, steady=hall.now))
     second.stalled = False
     hall.kill(first)
     hall.pass_time(SETTLED)
@@ -189,7 +189,7 @@ def test_with_a_stanza_id_on_one_side_alone_the_fields_tell(hall: Hall) -> None:
     first, second = hall.start_two_inside()
     hall.pass_time(1)
     mark = hall.say("hello", stanzaId="s1")
-    (plain,) = (one for one in second.waiting if isinstance(one, Happened))
+    (plain,) = (each for each in second.waiting if isinstance(each, Happened))
     event = {name: value for name, value in plain.event.items() if name != "stanzaId"}
     second.waiting = [plain._replace(event=event)]
     hall.write(first)
@@ -256,10 +256,10 @@ def _presence(number: int, room: str = ROOM) -> Happened:
 
 def _knock(hall: Hall, *items: Item) -> Bridge:
     """A bridge that is not in the room, and is told this."""
-    one = hall.start()
-    one.waiting += items
-    hall.write(one)
-    return one
+    bridge = hall.start()
+    bridge.waiting += items
+    hall.write(bridge)
+    return bridge
 
 
 def _lost(hall: Hall) -> list[tuple[int, str, str, bool]]:
@@ -274,35 +274,35 @@ def test_what_a_room_says_that_does_not_let_us_in_is_bounded_and_counted_once_it
     hall: Hall, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "MAX_WAITING", 100)
-    one = _knock(hall)
+    bridge = _knock(hall)
     for number in range(1_000):
-        one.waiting.append(_presence(number))
-        hall.write(one)
-        (room,) = one.writer._rooms.values()  # noqa: SLF001 - what it keeps
+        bridge.waiting.append(_presence(number))
+        hall.write(bridge)
+        (room,) = bridge.writer._rooms.values()  # noqa: SLF001 - what it keeps
         assert len(room.earlier) <= 100
     assert hall.rows() == []
-    hall.enter(one)
+    hall.enter(bridge)
     hall.pass_time(1)
     assert _lost(hall) == [(900, iso(EPOCH + 100), iso(EPOCH + 999), False)]
     assert len([event for event, _, _ in hall.rows() if event["kind"] == "join"]) == 100
     hall.pass_time(SETTLED)
-    hall.close(one)
+    hall.close(bridge)
     assert len(_lost(hall)) == 1
 
 
 @pytest.mark.parametrize("ends", ["close", "observer"])
 def test_what_no_room_let_us_in_for_is_counted_at_the_end(ends: str, hall: Hall) -> None:
-    one = _knock(hall, *map(_presence, range(3)), Left(ROOM, hall.at, hall.now))
-    one.waiting += [*map(_presence, range(3, 5)), Left(ROOM, hall.at, hall.now), _presence(5)]
+    bridge = _knock(hall, *map(_presence, range(3)), Left(ROOM, hall.at, hall.now))
+    bridge.waiting += [*map(_presence, range(3, 5)), Left(ROOM, hall.at, hall.now), _presence(5)]
     hall.pass_time(1)
     assert hall.rows() == []
     if ends == "observer":
-        one.waiting.append(Observer("bot@localhost", "another", "another"))
-        hall.write(one)
+        bridge.waiting.append(Observer("bot@localhost", "another", "another"))
+        hall.write(bridge)
     else:
-        hall.close(one)
+        hall.close(bridge)
     assert _lost(hall) == [(6, iso(EPOCH), iso(EPOCH + 5), False)]
-    assert {run for _, _, run in hall.rows()} == {one.run}
+    assert {run for _, _, run in hall.rows()} == {bridge.run}
 
 
 # --- How much is kept -----------------------------------------------------------------------------
@@ -325,7 +325,7 @@ def _heavy(number: int, fields: dict[str, Any]) -> Happened:
     return Happened(EPOCH + number, f"{ROOM}{number}"[:-1], exact, shared=True)
 
 
-@pytest.mark.parametrize("fields", HEAVY, ids=lambda one: next(iter(one)))
+@pytest.mark.parametrize("fields", HEAVY, ids=lambda each: next(iter(each)))
 def test_a_unit_of_weight_is_so_much_memory_whatever_is_large(fields: dict[str, Any]) -> None:
     count = 50
     _heavy(0, fields)

@@ -23,12 +23,12 @@ def without_us(home: Path) -> Path:
 
 def with_source(home: Path, source: Path) -> Path:
     """Return the `bin` of a new environment in which the package is what lies in `source`."""
-    found = without_us(home)
+    environment = without_us(home)
     _lead(home, "source", source)
-    script = found / "xmpp-bridge"
-    script.write_text(SCRIPT.format(python=found / "python"), "utf-8")
+    script = environment / "xmpp-bridge"
+    script.write_text(SCRIPT.format(python=environment / "python"), "utf-8")
     script.chmod(0o755)
-    return found
+    return environment
 
 
 def _lead(home: Path, name: str, *paths: Path) -> None:

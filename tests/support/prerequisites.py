@@ -42,7 +42,7 @@ def npm_packages() -> Path:
 def agent(name: str) -> dict[str, str]:
     """The variables with which the real `codex` or `claude` is found, and calls nobody unasked."""
     paths = [os.environ.get(CLIENTS, ""), os.environ["PATH"]]
-    path = os.pathsep.join(one for one in paths if one)
+    path = os.pathsep.join(each for each in paths if each)
     if shutil.which(name, path=path) is None:
         package = PACKAGES[name]
         do_without(

@@ -68,7 +68,7 @@ def read(path: Path) -> list[Line]:
 
 
 def write(path: Path, lines: list[Line]) -> None:
-    text = "".join(json.dumps(one) + "\n" for one in lines)
+    text = "".join(json.dumps(each) + "\n" for each in lines)
     path.write_text(text, "utf-8")
 
 
@@ -134,8 +134,8 @@ class Replay:
             if not isinstance(message, list):
                 self._note(message)
             elif self._server.session.revision.batches or _has_bare_call(message):
-                for one in message:
-                    self._note(one)
+                for each in message:
+                    self._note(each)
             for action in self._server.receive(message, frame.framing):
                 self._act(action)
 
@@ -194,8 +194,8 @@ class Replay:
             case Response():
                 self._judge(message)
             case list():
-                for one in message:
-                    self._judge(one)
+                for each in message:
+                    self._judge(each)
         self._hear(jsonrpc.encode(message), action.framing)
 
     def _hear(self, body: bytes, kind: Framing) -> None:
@@ -234,13 +234,13 @@ class Replay:
 def _of_the_revision(tool: Any) -> dict[str, Any]:
     """Return a tool without what the older dialect has beside `inputSchema`, which is the same."""
     assert tool["input_schema"] == tool["inputSchema"]
-    return {name: one for name, one in tool.items() if name != "input_schema"}
+    return {name: each for name, each in tool.items() if name != "input_schema"}
 
 
 def _has_bare_call(batch: list[Message]) -> bool:
     tools = {tool.name for tool in TOOLSET.tools}
-    asked = [one for one in batch if isinstance(one, (Request, Notification))]
-    return any(one.method in tools for one in asked)
+    asked = [each for each in batch if isinstance(each, (Request, Notification))]
+    return any(each.method in tools for each in asked)
 
 
 def _has_parts(result: object) -> bool:

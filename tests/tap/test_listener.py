@@ -268,8 +268,8 @@ async def test_a_servers_certificate_is_checked(
         settings = settings._replace(service=Service(scheme, server.host, server.port))
         async with tapped(settings, tmp_path) as tap:
             await refused(behind(tap, settings))
-            found = await tap.shows("tls")
-        assert found.cause == "certificate"
+            shown = await tap.shows("tls")
+        assert shown.cause == "certificate"
         assert b"<auth" not in server.heard
 
 
@@ -731,7 +731,7 @@ async def test_a_component_with_a_wrong_namespace_or_name_is_told_by_its_server(
                 )
             )
             await client.sees("</stream:stream>")
-            found = await tap.shows("ended")
+            shown = await tap.shows("ended")
             client.writer.close()
-    assert (found.cause, tap.names()) == ("error", ["ended error"])
-    assert condition in found.message or "gate.localhost" in found.message
+    assert (shown.cause, tap.names()) == ("error", ["ended error"])
+    assert condition in shown.message or "gate.localhost" in shown.message

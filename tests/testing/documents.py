@@ -66,10 +66,10 @@ def _of_call(function: Callable[..., object]) -> Schema:
     made: Schema = {
         "type": "object",
         "description": _summary(function),
-        "properties": {key: _of_parameter(one) for key, one in known.items()},
+        "properties": {key: _of_parameter(each) for key, each in known.items()},
         "additionalProperties": False,
     }
-    required = [key for key, one in known.items() if one.default is Parameter.empty]
+    required = [key for key, each in known.items() if each.default is Parameter.empty]
     return {**made, "required": required} if required else made
 
 

@@ -12,7 +12,9 @@ pytest_plugins = ["pytester"]
 
 def _scenario(*steps: str | tuple[str, str]) -> str:
     """The text of a file with these steps; who takes one, is named before it."""
-    texts = [f'actor = "{one[0]}"\n{one[1]}' if isinstance(one, tuple) else one for one in steps]
+    texts = [
+        f'actor = "{each[0]}"\n{each[1]}' if isinstance(each, tuple) else each for each in steps
+    ]
     return "".join(f"[[step]]\n{text}\n\n" for text in texts)
 
 

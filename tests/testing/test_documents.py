@@ -36,16 +36,16 @@ def test_the_schema_refuses_what_the_reader_refuses(right: str, wrong: str, _: s
 
 
 def test_the_page_lists_every_key_and_every_verb() -> None:
-    found = tables(section(PAGE, "## What a file can say"))
-    assert [quoted(row[0])[0] for row in found["`[bot]`"]] == [*parameters(Bot)]
-    rows = [quoted(row[0]) for row in found["step"]]
-    assert {one.partition(" ")[0] for row in rows for one in row} == VERBS.keys()
-    for step in (one for row in rows for one in row):
+    documented = tables(section(PAGE, "## What a file can say"))
+    assert [quoted(row[0])[0] for row in documented["`[bot]`"]] == [*parameters(Bot)]
+    rows = [quoted(row[0]) for row in documented["step"]]
+    assert {each.partition(" ")[0] for row in rows for each in row} == VERBS.keys()
+    for step in (each for row in rows for each in row):
         parse(f"[[step]]\n{step}", VERBS)
-    told = {word for row in found["step"] for word in re.findall(r"[\w-]+", " ".join(row))}
+    told = {word for row in documented["step"] for word in re.findall(r"[\w-]+", " ".join(row))}
     for function in VERBS.values():
-        for key, one in parameters(function).items():
-            named = get_args(one.annotation) if get_origin(one.annotation) is Literal else ()
+        for key, each in parameters(function).items():
+            named = get_args(each.annotation) if get_origin(each.annotation) is Literal else ()
             assert {key, *named} <= told
 
 
@@ -61,5 +61,5 @@ def test_the_example_of_the_prompt_is_a_scenario_and_has_the_verbs_in_words() ->
     assert block.text == SCENARIO
     scenario = parse(block.text, VERBS)
     assert scenario.bot is not None
-    named = {one for text in quoted(prose(told)) for one in re.findall(r"\w+", text)}
+    named = {each for text in quoted(prose(told)) for each in re.findall(r"\w+", text)}
     assert set(VERBS) - named - {"expect", "expect_nothing", "say"} == {"wait"}

@@ -70,8 +70,8 @@ def test_what_is_wanted_is_told_in_words() -> None:
 
 def _misses(*records: tuple[int, float, MessageReceived | OccupantLeft]) -> list[str]:
     kept = [Record(number, at, event) for number, at, event in records]
-    found = nearest_misses(WANTED, kept, 2, DUE)
-    return [f"{differs}: {format_event(encode(record.event))}" for differs, record in found]
+    misses = nearest_misses(WANTED, kept, 2, DUE)
+    return [f"{differs}: {format_event(encode(record.event))}" for differs, record in misses]
 
 
 def test_the_nearest_misses_come_first() -> None:

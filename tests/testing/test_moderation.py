@@ -83,7 +83,7 @@ def test_a_room_may_ask_for_a_password(
     with pytest.raises(ActorError, match="password"):
         enter("Bob")
     bob = enter("Bob", room_password="open sesame")
-    reports = [text for one in ("Alice", "Bob") for _, text in server.report(one)]
+    reports = [text for each in ("Alice", "Bob") for _, text in server.report(each)]
     assert "open sesame" not in "".join(reports)
     bob.say("in")
     alice.expect("in")

@@ -29,23 +29,23 @@ def test_the_tool_on_the_page_works(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_the_entry_point_on_the_page_is_in_the_group_that_is_looked_at() -> None:
-    (found,) = re.findall(r"```toml\n(\[project\.entry-points.*?)```", PAGE, re.DOTALL)
-    assert list(tomllib.loads(found)["project"]["entry-points"]) == [toolsets.GROUP]
+    (block,) = re.findall(r"```toml\n(\[project\.entry-points.*?)```", PAGE, re.DOTALL)
+    assert list(tomllib.loads(block)["project"]["entry-points"]) == [toolsets.GROUP]
 
 
 def test_the_page_names_every_set_of_ours_with_its_tools() -> None:
     for name in toolsets.BUILT_IN:
         (row,) = [line for line in PAGE.splitlines() if line.startswith(f"| `{name}` |")]
         assert [
-            one.name for one in toolsets.load_toolset(name).tools if f"`{one.name}`" not in row
+            each.name for each in toolsets.load_toolset(name).tools if f"`{each.name}`" not in row
         ] == []
 
 
 def test_our_tools_use_nothing_of_the_mcp_wing_that_others_cannot() -> None:
     taken = {
-        one.imported.rpartition(".")[2]
-        for one in imports()
-        if one.by("bridge.tools") and one.of("bridge.mcp")
+        each.imported.rpartition(".")[2]
+        for each in imports()
+        if each.by("bridge.tools") and each.of("bridge.mcp")
     }
     assert {"tool", "ToolError", "Bounds"} <= taken
     assert taken <= set(vars(toolkit))

@@ -115,9 +115,9 @@ class Played:
         name = self.room_jid if room is None else room
         stanza = next((traced.number for traced in reversed(self.trace)), 0)
         record = self.journal.append(event, at, name, stanza)
-        for one in (self, *self.further):
-            if one.room_jid == name:
-                one.room.apply(record)
+        for each in (self, *self.further):
+            if each.room_jid == name:
+                each.room.apply(record)
         for listener in tuple(self.listeners):
             listener(record)
         return record
@@ -187,7 +187,7 @@ def in_room(room: str, *nicknames: str) -> RoomStatus:
     """How things stand in a room where these people are, besides the bridge."""
     jid = prepared(room)
     own = replace(STATUS.occupants[0], jid=f"{jid}/McpDebug")
-    others = (Occupant(f"{jid}/{one}", one, "participant", "none", 0.0) for one in nicknames)
+    others = (Occupant(f"{jid}/{each}", each, "participant", "none", 0.0) for each in nicknames)
     return replace(STATUS, occupants=(own, *others))
 
 
@@ -214,7 +214,7 @@ async def page_of(played: Played, tool: Tool = xmpp_history, /, **given: object)
 
 def bodies(page: dict[str, Any]) -> list[str]:
     """The bodies of the entries of a page, in order."""
-    return [one["body"] for one in page["entries"]]
+    return [each["body"] for each in page["entries"]]
 
 
 def arguments(tool: Tool, given: Mapping[str, object]) -> dict[str, Any]:

@@ -67,14 +67,14 @@ def test_an_answer_says_how_it_came(name: str) -> None:
     before, said = journal.append(event, 0.5, ROOM), journal.append(SAID, 1.0, ROOM)
     assert answer(before, journal, said) is None
     for at, milliseconds in ((1.25, 250.0), (0.75, 0.0)):  # then the clock was set back
-        found = answer(then := journal.append(event, at, ROOM), journal, said)
+        answered = answer(then := journal.append(event, at, ROOM), journal, said)
         if how is None:
-            assert found is None
+            assert answered is None
         else:
-            assert found is not None
-            assert (found["how"], found["answerMs"]) == (how, milliseconds)
-            assert found["cursor"] == journal.cursor_of(then.number)
-            assert "from" not in found
+            assert answered is not None
+            assert (answered["how"], answered["answerMs"]) == (how, milliseconds)
+            assert answered["cursor"] == journal.cursor_of(then.number)
+            assert "from" not in answered
 
 
 @pytest.mark.parametrize(

@@ -39,11 +39,11 @@ def _log(folder: Path, *lines: str) -> Path:
 
 
 def test_an_error_on_its_stream_is_told_on_the_rooms_clock(tmp_path: Path) -> None:
-    found = botlog.stream(_log(tmp_path, *BOUNCED), known())
-    assert found.ok is False
-    assert 'On the stream of "bot" at 1970-01-12T13:46:40.200Z (line 17 of "' in found.detail
-    assert "refused: " in found.detail
-    assert found.hint
+    finding = botlog.stream(_log(tmp_path, *BOUNCED), known())
+    assert finding.ok is False
+    assert 'On the stream of "bot" at 1970-01-12T13:46:40.200Z (line 17 of "' in finding.detail
+    assert "refused: " in finding.detail
+    assert finding.hint
 
 
 @pytest.mark.parametrize(
@@ -58,9 +58,9 @@ def test_an_error_on_its_stream_is_told_on_the_rooms_clock(tmp_path: Path) -> No
 def test_what_a_log_does_not_tell_is_unknown(
     lines: list[str], nickname: str, room: str, words: str, tmp_path: Path
 ) -> None:
-    found = botlog.stream(_log(tmp_path, *lines), known(nickname, room))
-    assert found.ok is None
-    assert words in found.detail
+    finding = botlog.stream(_log(tmp_path, *lines), known(nickname, room))
+    assert finding.ok is None
+    assert words in finding.detail
 
 
 FAILED = [*IN, *TRACE.split("\n")]
@@ -81,10 +81,10 @@ def test_what_a_log_says_of_who_is_missed_is_in_the_verdict(
     evidence = known(room=room)
     if not is_there:
         evidence = evidence._replace(occupant=None)
-    found = botlog.stream(_log(tmp_path, *lines), evidence)
-    verdict = find(evidence._replace(stream=found)).verdict
-    assert (found.detail in verdict) is (bool(words) and not is_there)
-    assert words in found.detail
+    finding = botlog.stream(_log(tmp_path, *lines), evidence)
+    verdict = find(evidence._replace(stream=finding)).verdict
+    assert (finding.detail in verdict) is (bool(words) and not is_there)
+    assert words in finding.detail
 
 
 PINGS = [f"<<< <iq type='get' id='p{n}' from='example.org'><ping/></iq>" for n in range(9)]
@@ -100,15 +100,15 @@ PINGS = [f"<<< <iq type='get' id='p{n}' from='example.org'><ping/></iq>" for n i
 def test_a_bot_that_came_back_and_not_into_its_room_is_told(
     lines: list[str], words: str, tmp_path: Path
 ) -> None:
-    found = botlog.stream(_log(tmp_path, *lines), known()._replace(occupant=None))
-    assert found.ok is False
-    assert words in found.detail
+    finding = botlog.stream(_log(tmp_path, *lines), known()._replace(occupant=None))
+    assert finding.ok is False
+    assert words in finding.detail
 
 
 def test_a_log_that_cannot_be_read_is_unknown(tmp_path: Path) -> None:
-    found = botlog.stream(tmp_path / "none.log", known())
-    assert (found.ok, "No such file" in found.detail) == (None, True)
-    assert "BRIDGE_BOT_LOGS" in found.hint
+    finding = botlog.stream(tmp_path / "none.log", known())
+    assert (finding.ok, "No such file" in finding.detail) == (None, True)
+    assert "BRIDGE_BOT_LOGS" in finding.hint
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig"])

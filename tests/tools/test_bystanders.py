@@ -92,11 +92,11 @@ async def test_who_had_the_nickname_before_and_came_and_went_is_somebody_else(
         await stage.enter(at_once)
         await stage.eyes.see(lambda event: isinstance(event, OccupantJoined))
         await asked(stage)
-        found = await diagnosed(stage)
-        stays = next(it for it in found["findings"] if it["name"] == "stays")
+        result = await diagnosed(stage)
+        stays = next(it for it in result["findings"] if it["name"] == "stays")
         if shown or server == "prosody":
             assert stays["ok"] is True
-            assert found["verdict"].startswith("Nothing is wrong")
+            assert result["verdict"].startswith("Nothing is wrong")
         else:  # ejabberd 23.01 gives no occupant ids
             assert MISTAKABLE in stays["detail"]
 
@@ -186,6 +186,6 @@ async def test_a_dead_namesake_of_another_account_is_no_verdict_on_a_living_bot(
         (await bystander(stage, f"{ROBOT}-2")).ignore_pings()
         await stage.eyes.see(lambda it: isinstance(it, OccupantJoined) and it.sender != ROBOT)
         await asked(stage)
-        found = await diagnosed(stage)
-        assert found["verdict"].startswith("Nothing is wrong")
-        assert [it["name"] for it in found["findings"] if it["ok"] is False] == []
+        result = await diagnosed(stage)
+        assert result["verdict"].startswith("Nothing is wrong")
+        assert [it["name"] for it in result["findings"] if it["ok"] is False] == []

@@ -104,7 +104,7 @@ def nowhere(**overrides: str) -> dict[str, str]:
 async def test_a_failed_check_with_the_same_settings_leaves_everything_alone(desk: Desk) -> None:
     desk.write(**nowhere())
     result = await desk.check(desk.current())
-    assert [one["name"] for one in result["phases"]] == ["settings", "resolve", "connect"]
+    assert [each["name"] for each in result["phases"]] == ["settings", "resolve", "connect"]
     assert result["condition"] == "connection-refused"
     assert result["ok"] is False
     assert not {"settingsChanged", "notice"} & result.keys()
@@ -140,7 +140,7 @@ async def test_new_warnings_and_problems_go_to_the_log_once(
     desk.write(**nowhere(NODE_TLS_REJECT_UNAUTHORIZED="0", MUC_ROOM="no room"))
     await desk.check(current)
     await desk.check(current)
-    told = [(one.levelname, one.getMessage().split()[0]) for one in caplog.records]
+    told = [(each.levelname, each.getMessage().split()[0]) for each in caplog.records]
     assert told == [("WARNING", "NODE_TLS_REJECT_UNAUTHORIZED"), ("ERROR", "MUC_ROOM")]
 
 
@@ -193,7 +193,7 @@ async def test_the_settings_in_effect_are_listed_with_their_source_and_no_secret
     desk: Desk,
 ) -> None:
     desk.write(**nowhere(MUC_PASSWORD=PASSWORD, LOG_LEVEL="\u202eloud", BRIDGE_READ_ONLY="yes"))
-    listed = {one["variable"]: one for one in (await desk.check(desk.current()))["settings"]}
+    listed = {each["variable"]: each for each in (await desk.check(desk.current()))["settings"]}
     source = f"'{desk.file}'"
     assert listed["XMPP_USERNAME"]["value"] == "bot@localhost"
     shown = {"XMPP_PASSWORD": "***", "MUC_PASSWORD": "***", "BRIDGE_READ_ONLY": "1"}
@@ -209,7 +209,7 @@ async def test_the_settings_in_effect_are_listed_with_their_source_and_no_secret
 def in_rooms(rooms: list[str], *out_of: str) -> tuple[Membership, ...]:
     """Being in these rooms but for some, from which the bridge was put out."""
     waiting = replace(STATUS, phase=Phase.WAITING)
-    played = (Played(waiting if one in out_of else STATUS, room_jid=one) for one in rooms)
+    played = (Played(waiting if each in out_of else STATUS, room_jid=each) for each in rooms)
     return cast("tuple[Membership, ...]", tuple(played))
 
 
@@ -233,12 +233,14 @@ async def test_each_room_is_visited_and_each_phase_told_with_its_room(
     ]
     assert (result["ok"], result["condition"]) == (False, "forbidden")
     expected = expected_stages(rooms, send=False)
-    visited = [(one["name"], one.get("room")) for one in result["phases"]]
-    assert visited == [one for one in expected if one[1] != rooms[1] or one[0] in {"disco", "join"}]
+    visited = [(each["name"], each.get("room")) for each in result["phases"]]
+    assert visited == [
+        each for each in expected if each[1] != rooms[1] or each[0] in {"disco", "join"}
+    ]
     # Progress counts what a refused room leaves out, so that it always grows.
-    assert [one for one, _, _ in told] == [expected.index(one) + 1 for one in visited]
+    assert [each for each, _, _ in told] == [expected.index(each) + 1 for each in visited]
     assert {total for _, total, _ in told} == {len(expected)}
-    assert [one for _, _, one in told][-2:] == [f"occupants {rooms[2]}", f"leave {rooms[2]}"]
+    assert [each for _, _, each in told][-2:] == [f"occupants {rooms[2]}", f"leave {rooms[2]}"]
     # The bridge is out of that room only, and nothing has become better there.
     assert result["standing"] == "The bridge was left alone; it is in 2 of 3 rooms."
     # Once it is out of one that lets the check in, it tries anew, whatever the others say.
@@ -266,14 +268,14 @@ def of_rooms(count: int, failing: int, *, name: int = 4, text: int = 200) -> Rep
 )
 def test_what_came_of_fifty_rooms_fits_into_a_result(failing: int, name: int) -> None:
     report = of_rooms(50, failing, name=name)
-    set_ = [Setting(one, "v" * 300, "s" * 100) for one in VARIABLES]
+    set_ = [Setting(each, "v" * 300, "s" * 100) for each in VARIABLES]
     result = fitting(xmpp_check, result_of(report, set_, "s" * 100, changed=True))
     assert json_size(result) <= RESULT_BYTES
     assert report.rooms is not None
-    assert [(one["ok"], one["condition"]) for one in result["rooms"]] == [
-        (one.ok, one.condition) for one in report.rooms
+    assert [(each["ok"], each["condition"]) for each in result["rooms"]] == [
+        (each.ok, each.condition) for each in report.rooms
     ]
-    failed = [one for one in result["phases"] if not one["ok"]]
+    failed = [each for each in result["phases"] if not each["ok"]]
     assert len(failed) >= min(failing, MAX_ROOMS_NAMED)
     assert result["leftOut"] == len(report.phases) - len(result["phases"]) > 0
 
@@ -289,6 +291,6 @@ def test_what_passed_in_rooms_is_left_out_where_there_is_no_space_for_it(over: i
     result = result_of(report, [], "s" * (RESULT_BYTES - json_size(whole) + over), changed=False)
     phases = whole["phases"]
     assert isinstance(phases, list)
-    kept = [one for one in phases if "room" not in one or not one["ok"]] if over else phases
+    kept = [each for each in phases if "room" not in each or not each["ok"]] if over else phases
     assert result["phases"] == kept
     assert result.get("leftOut", 0) == len(phases) - len(kept)

@@ -14,8 +14,8 @@ from bridge.samples.weather import MAX_LOCATION
 from bridge.samples.words import MAX_CHARACTERS
 from bridge.service import MODULES
 
-TOOLS = {one.name: one for one in Toolset.of_modules("bridge", *MODULES).tools}
-ALL = TOOLS | {one.name: one for one in (*SAMPLES.tools, *LLM.tools)}
+TOOLS = {each.name: each for each in Toolset.of_modules("bridge", *MODULES).tools}
+ALL = TOOLS | {each.name: each for each in (*SAMPLES.tools, *LLM.tools)}
 
 
 ENTRY_FIELDS = "sender body type source times self heard encrypted payload"
@@ -76,12 +76,12 @@ def test_bounds_that_are_not_listed_hold(argument: str, longest: int, unit: Any)
 
 
 def test_only_xmpp_send_writes_and_no_tool_destroys_anything() -> None:
-    assert [name for name, one in TOOLS.items() if not one.read_only] == ["xmppSend"]
-    assert not any(one.destructive for one in TOOLS.values())
+    assert [name for name, each in TOOLS.items() if not each.read_only] == ["xmppSend"]
+    assert not any(each.destructive for each in TOOLS.values())
 
 
 def test_what_tells_nothing_of_others_says_so() -> None:
-    closed = [name for name, one in TOOLS.items() if not one.open_world]
+    closed = [name for name, each in TOOLS.items() if not each.open_world]
     assert closed == ["echo", "xmppStatus", "xmppTrace"]
 
 

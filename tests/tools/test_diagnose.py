@@ -56,14 +56,14 @@ async def _diagnosed(link: RoomLink, **given: object) -> dict[str, Any]:
     """What a client sees of the result, which is as its schema has it, and not too long."""
     asked = {"nickname": "Robot", **given}
     asked = {name: value for name, value in asked.items() if value is not None}
-    found = fitting(xmpp_diagnose, await xmpp_diagnose(link, **arguments(xmpp_diagnose, asked)))
-    assert len(json.dumps(found)) <= (RESULT_BYTES if "detail" in given else BRIEF_BYTES)
-    assert found["notice"] == NOTICE
-    return found
+    result = fitting(xmpp_diagnose, await xmpp_diagnose(link, **arguments(xmpp_diagnose, asked)))
+    assert len(json.dumps(result)) <= (RESULT_BYTES if "detail" in given else BRIEF_BYTES)
+    assert result["notice"] == NOTICE
+    return result
 
 
-def _ok(found: dict[str, Any]) -> dict[str, bool | None]:
-    return {one["name"]: one["ok"] for one in found["findings"]}
+def _ok(result: dict[str, Any]) -> dict[str, bool | None]:
+    return {each["name"]: each["ok"] for each in result["findings"]}
 
 
 async def test_it_says_nothing_and_asks_only_where_no_answer_decides() -> None:
@@ -71,12 +71,12 @@ async def test_it_says_nothing_and_asks_only_where_no_answer_decides() -> None:
     assert (await _diagnosed(silent.link))["outcome"] == "unknown"
     assert silent.stream.asked == [(ROBOT, PING)]
     played = _beside(SENT, HEARD, MessageReceived(ROBOT, "Robot", "pong"))
-    found = await _diagnosed(played.link)
-    assert (found["outcome"], played.stream.asked) == ("well", [])
+    result = await _diagnosed(played.link)
+    assert (result["outcome"], played.stream.asked) == ("well", [])
     assert played.said == []
-    (answer,) = found["answers"]
+    (answer,) = result["answers"]
     assert (answer["body"], answer["how"], answer["cursor"]) == ("pong", "public", "epoch-3")
-    assert found["verdict"].startswith("Nothing is wrong")
+    assert result["verdict"].startswith("Nothing is wrong")
 
 
 async def test_who_left_before_the_bridge_came_is_looked_for_in_what_was_recorded(
@@ -91,8 +91,8 @@ async def test_who_left_before_the_bridge_came_is_looked_for_in_what_was_recorde
     shelf.put(kick, at=2)
     shelf.put(NicknameChanged(f"{ROOM}/Fred", "Fred", "Robot"), at=3)
     shelf.put(OccupantLeft(f"{ROOM}/Z", "Z", status="late"), at=4)
-    found = await _diagnosed(played.link)
-    assert found["verdict"] == (
+    result = await _diagnosed(played.link)
+    assert result["verdict"] == (
         '"Robot" left the room at 1970-01-01T00:00:02.000Z: kicked by "Mallory", saying "enough"; '
         "before, it, or another occupant (the room shows neither accounts nor ids) left the room "
         'at 1970-01-01T00:00:01.000Z: it went by itself, saying "early".'
@@ -125,12 +125,12 @@ async def test_what_our_account_said_before_the_bridge_came_counts_for_an_hour(
     shelf.put(HEARD._replace(own=False), at=now - ago + 0.1)
     shelf.put(MessageReceived(ROBOT, "Robot", "pong"), at=now - ago + 0.2)
     played.publish(OccupantLeft(f"{ROOM}/Z", "Z"), at=now)
-    found = await _diagnosed(played.link)
-    assert found["verdict"].startswith(verdict)
-    if (answers := found["answers"]) and by is OURS:
+    result = await _diagnosed(played.link)
+    assert result["verdict"].startswith(verdict)
+    if (answers := result["answers"]) and by is OURS:
         assert (answers[0]["body"], answers[0]["answerMs"]) == ("pong", pytest.approx(100, abs=2))
         assert answers[0]["cursor"].startswith(RECORDED)
-    assert found["since"] == iso(now - since)
+    assert result["since"] == iso(now - since)
     played.publish(SENT, at=now + 1)  # its own words count before those of others
     assert (await _diagnosed(played.link))["answers"] == []
 
@@ -150,10 +150,10 @@ async def test_a_ping_that_cannot_be_made_tells_nothing(refused: Exception) -> N
 
 
 async def test_a_flood_of_long_answers_is_cut() -> None:
-    flood = [MessageReceived(ROBOT, "Robot", "\u202e" * 4_000 + str(one)) for one in range(50)]
-    found = await _diagnosed(_beside(SENT, HEARD, *flood).link)
-    assert 1 < len(found["answers"]) <= MAX_ANSWERS
-    assert all(one["escaped"] for one in found["answers"])
+    flood = [MessageReceived(ROBOT, "Robot", "\u202e" * 4_000 + str(each)) for each in range(50)]
+    result = await _diagnosed(_beside(SENT, HEARD, *flood).link)
+    assert 1 < len(result["answers"]) <= MAX_ANSWERS
+    assert all(each["escaped"] for each in result["answers"])
 
 
 CAME = OccupantJoined(ROBOT, "Robot", "participant", "none")
@@ -168,8 +168,8 @@ async def test_who_took_the_voice_long_ago_is_looked_for_in_what_was_recorded(
     visitor = replace(occupant("Robot"), role="visitor")
     played.picture = replace(STATUS, occupants=(*STATUS.occupants, visitor))
     shelf.put(TAKEN, at=5)
-    found = await _diagnosed(played.link)
-    assert 'voice was taken at 1970-01-01T00:00:05.000Z by "Wilma"' in found["verdict"]
+    result = await _diagnosed(played.link)
+    assert 'voice was taken at 1970-01-01T00:00:05.000Z by "Wilma"' in result["verdict"]
     shelf.put(OccupantLeft(ROBOT, "Robot"), at=6)  # whoever had the nickname then
     assert "voice was taken" not in (await _diagnosed(played.link))["verdict"]
 
@@ -185,7 +185,7 @@ def _saying(kinds: Mapping[str, str]) -> Answer:
             return IqError(StanzaError("feature-not-implemented"))
         iq = Element("iq", {"type": "result"})
         query = SubElement(iq, f"{{{DISCO_INFO}}}query")
-        for category, _, type_ in (one.partition("/") for one in kind.split()):
+        for category, _, type_ in (each.partition("/") for each in kind.split()):
             identity = {"category": category, "type": type_}
             SubElement(query, f"{{{DISCO_INFO}}}identity", identity)
         return iq
@@ -207,15 +207,15 @@ async def test_without_a_nickname_it_looks_at_whoever_says_that_it_is_a_program(
     }
     everybody = {**programs, **people}
     link, stream = standing(_saying(everybody), *everybody, "Silent")
-    found = await _diagnosed(link, nickname=None)
-    assert [(it["name"], it["ok"]) for it in found["findings"]] == [("program", None)] * 3
-    assert [it["detail"].partition('"')[2].partition('"')[0] for it in found["findings"]] == [
+    result = await _diagnosed(link, nickname=None)
+    assert [(it["name"], it["ok"]) for it in result["findings"]] == [("program", None)] * 3
+    assert [it["detail"].partition('"')[2].partition('"')[0] for it in result["findings"]] == [
         *programs
     ]
     words = "It is not known whether anything is wrong with the programs (3 of 8 other occupants)."
-    assert (found["outcome"], found["verdict"]) == ("unknown", words)
-    assert found["nextStep"] == {"tool": "xmppDiagnose", "arguments": {"nickname": "Bot"}}
-    assert found["answers"] == []
+    assert (result["outcome"], result["verdict"]) == ("unknown", words)
+    assert result["nextStep"] == {"tool": "xmppDiagnose", "arguments": {"nickname": "Bot"}}
+    assert result["answers"] == []
     pinged = [to for to, namespace in stream.asked if namespace == PING]
     assert pinged == [f"{ROOM}/{name}" for name in programs]
 
@@ -228,47 +228,47 @@ async def test_without_a_nickname_it_looks_at_whoever_answers_as_a_program(
     for number in range(3):
         played.publish(_said("Wilma", "!ping"), at=30.0 * number)
         played.publish(_said("Robot", "pong"), at=30.0 * number + 0.1)
-    found = await _diagnosed(played.link, nickname=None)
-    assert [it["detail"] for it in found["findings"]] == (
+    result = await _diagnosed(played.link, nickname=None)
+    assert [it["detail"] for it in result["findings"]] == (
         []
         if kind
         else ['"Robot" answers as programs do; it answered "!ping" of "Wilma" after 100 ms.']
     )
-    assert (found["verdict"] == "No program is seen among the 1 other occupant.") is (
+    assert (result["verdict"] == "No program is seen among the 1 other occupant.") is (
         kind is not None
     )
 
 
 async def test_a_cause_of_one_program_is_the_verdict_and_the_bridges_words_concern_nobody() -> None:
     played = _beside(SENT, HEARD, stream=Asked(_saying({"Robot": "client/bot"})))
-    found = await _diagnosed(played.link, nickname=None)
-    assert _ok(found) == {"program": None}
-    assert found["verdict"].endswith('(1 of 1 other occupant). Nobody answered "!ping".')
+    result = await _diagnosed(played.link, nickname=None)
+    assert _ok(result) == {"program": None}
+    assert result["verdict"].endswith('(1 of 1 other occupant). Nobody answered "!ping".')
     visitor = replace(occupant("Robot"), role="visitor")
     played.picture = replace(STATUS, occupants=(*STATUS.occupants, visitor), moderated=True)
     played.publish(_said("Wilma", "!ping"))
-    found = await _diagnosed(played.link, nickname=None)
-    assert _ok(found) == {"voice": False}
-    assert found["verdict"] == found["findings"][0]["detail"]
-    assert found["verdict"].startswith('"Robot" has no voice')
+    result = await _diagnosed(played.link, nickname=None)
+    assert _ok(result) == {"voice": False}
+    assert result["verdict"] == result["findings"][0]["detail"]
+    assert result["verdict"].startswith('"Robot" has no voice')
     others = [replace(visitor, jid=f"{ROOM}/Bot {it}", nickname=f"Bot {it}") for it in range(2)]
     played.picture = replace(played.picture, occupants=(*played.picture.occupants, *others))
     played.stream = Asked(_saying(dict.fromkeys(["Robot", "Bot 0", "Bot 1"], "client/bot")))
-    found = await _diagnosed(played.link, nickname=None)
-    assert found["verdict"] == f"{found['findings'][0]['detail']} 2 more are found wrong."
+    result = await _diagnosed(played.link, nickname=None)
+    assert result["verdict"] == f"{result['findings'][0]['detail']} 2 more are found wrong."
 
 
 async def test_a_crowd_is_asked_within_limits_and_the_bridges_other_session_is_left_out() -> None:
     crowd = [f"Bot {number}" for number in range(MAX_ASKED + 1)]
     link, stream = standing(_saying(dict.fromkeys(crowd, "client/bot")), *crowd)
-    found = await _diagnosed(link, nickname=None, detail="full")
+    result = await _diagnosed(link, nickname=None, detail="full")
     asked = [to for to, namespace in stream.asked if namespace == DISCO_INFO]
-    assert (len(asked), len(found["findings"])) == (MAX_ASKED, MAX_PROGRAMS)
+    assert (len(asked), len(result["findings"])) == (MAX_ASKED, MAX_PROGRAMS)
     brief = await _diagnosed(link, nickname=None)
     assert brief["truncated"]
     asked = [to for to, namespace in stream.asked if namespace == DISCO_INFO]
     assert len(asked) == MAX_ASKED  # what was answered counts for an hour
-    assert "Not every occupant was looked at" in found["verdict"]
+    assert "Not every occupant was looked at" in result["verdict"]
     ours = replace(occupant("Other"), real_jid="bot@example/other")
     own = replace(STATUS.occupants[0], real_jid="bot@example/r")
     played = Standing(picture=replace(STATUS, occupants=(own, ours)))
@@ -281,17 +281,17 @@ async def test_all_rooms_are_looked_at_and_each_line_names_its_own() -> None:
     rooms = (("lobby@conference.example", "Robot"), ("logs@conference.example", "Robot"))
     link, stream = standing_in(*rooms)
     stream.answer = _saying({"Robot": "client/bot"})
-    found = await _diagnosed(link, nickname=None)
-    assert [it["detail"].partition(": ")[0] for it in found["findings"]] == [it for it, _ in rooms]
-    found = await _diagnosed(link, nickname=None, room="logs")
-    assert [it["detail"].partition(" ")[0] for it in found["findings"]] == ['"Robot"']
+    result = await _diagnosed(link, nickname=None)
+    assert [it["detail"].partition(": ")[0] for it in result["findings"]] == [it for it, _ in rooms]
+    result = await _diagnosed(link, nickname=None, room="logs")
+    assert [it["detail"].partition(" ")[0] for it in result["findings"]] == ['"Robot"']
 
 
 async def test_out_of_the_room_nobody_is_looked_at_but_the_bridge() -> None:
     link, stream = outside()
-    found = await _diagnosed(link, nickname=None)
-    assert _ok(found) == {"bridge": False}
-    assert "We were kicked." in found["verdict"]
+    result = await _diagnosed(link, nickname=None)
+    assert _ok(result) == {"bridge": False}
+    assert "We were kicked." in result["verdict"]
     assert stream.asked == []
 
 
@@ -310,9 +310,9 @@ async def test_only_who_alternates_with_it_is_asked_whether_it_is_a_program() ->
 
 async def test_who_came_back_is_asked_last_and_the_verdict_says_so() -> None:
     played = _beside(OccupantLeft(ROBOT, "Robot"), CAME, SENT, HEARD)
-    found = await _diagnosed(played.link)
+    result = await _diagnosed(played.link)
     assert played.stream.asked == [(ROBOT, PING)]
-    assert "which may hide an idle timeout for a round." in found["verdict"]
+    assert "which may hide an idle timeout for a round." in result["verdict"]
     broken = [
         event
         for _ in range(STAYS)
@@ -337,8 +337,8 @@ async def test_the_next_step_says_nothing_where_nothing_may_be_said() -> None:
 
 async def test_the_next_step_names_the_room_if_there_are_several() -> None:
     link, _ = standing_in(("lobby@conference.example", "Robot"), ("logs@conference.example", "Bot"))
-    found = await _diagnosed(link, nickname="Bot", room="logs")
-    assert found["nextStep"]["arguments"]["room"] == "logs@conference.example"
+    result = await _diagnosed(link, nickname="Bot", room="logs")
+    assert result["nextStep"]["arguments"]["room"] == "logs@conference.example"
 
 
 async def test_a_known_log_that_says_nothing_is_the_next_step(tmp_path: Path) -> None:
@@ -346,9 +346,9 @@ async def test_a_known_log_that_says_nothing_is_the_next_step(tmp_path: Path) ->
     assert "--log FILE" in (await _diagnosed(link))["hint"]
     log = tmp_path / "bot's.log"
     link.bot_logs = {"Robot": log}
-    found = await _diagnosed(link)
+    result = await _diagnosed(link)
     command = shlex.join(["xmpp-bridge", "explain", "--nickname", "Robot", str(log)])
-    assert (found["outcome"], found["nextStep"]) == ("unknown", {"command": command})
+    assert (result["outcome"], result["nextStep"]) == ("unknown", {"command": command})
 
 
 async def test_without_a_nickname_three_silent_bots_are_no_all_clear() -> None:
@@ -356,21 +356,21 @@ async def test_without_a_nickname_three_silent_bots_are_no_all_clear() -> None:
     link, _ = standing(_saying(bots), *bots)
     for event in (SENT, HEARD):
         link.participant.publish(event, at=time.time() - 100)  # type: ignore[attr-defined]
-    found = await _diagnosed(link, nickname=None)
-    assert (found["outcome"], len(found["findings"])) == ("unknown", 3)
-    assert found["verdict"].endswith('(3 of 3 other occupants). Nobody answered "!ping".')
+    result = await _diagnosed(link, nickname=None)
+    assert (result["outcome"], len(result["findings"])) == ("unknown", 3)
+    assert result["verdict"].endswith('(3 of 3 other occupants). Nobody answered "!ping".')
     answered = _said("Bot", "pong")
     link.participant.publish(answered, at=time.time() - 99.9)  # type: ignore[attr-defined]
-    found = await _diagnosed(link, nickname=None)
-    assert 'Answered what the bridge said last: "Bot" after ' in found["verdict"]
-    assert found["verdict"].endswith('; "Ann", "Cid" did not.')
+    result = await _diagnosed(link, nickname=None)
+    assert 'Answered what the bridge said last: "Bot" after ' in result["verdict"]
+    assert result["verdict"].endswith('; "Ann", "Cid" did not.')
 
 
 async def test_what_others_said_is_in_the_answers_if_the_bridge_said_nothing() -> None:
     played, began = _beside(), time.time() - 200
     for at, who, body in ((0, "Ann", "!ping"), (0.1, "Robot", "pong"), (50, "Bob", "!sun")):
         played.publish(_said(who, body), at=began + at)
-    found = await _diagnosed(played.link)
-    answered, left = found["answers"]
+    result = await _diagnosed(played.link)
+    answered, left = result["answers"]
     assert (answered["to"], answered["asked"], round(answered["answerMs"])) == ("Ann", "!ping", 100)
     assert (left["to"], left["asked"], left["how"]) == ("Bob", "!sun", "not at all")

@@ -38,8 +38,8 @@ SMALL_BYTES = 3_000
 
 
 def test_the_page_has_each_finding_and_each_has_its_trouble() -> None:
-    assert [quoted(row[0]) for row in tables(PAGE)["finding"]] == [[one] for one in FINDINGS]
-    assert {one.finding for one in TROUBLES.values()} == {*FINDINGS, None} - {
+    assert [quoted(row[0]) for row in tables(PAGE)["finding"]] == [[each] for each in FINDINGS]
+    assert {each.finding for each in TROUBLES.values()} == {*FINDINGS, None} - {
         *("room", "said", "stream")
     }
 
@@ -77,24 +77,24 @@ async def test_the_trouble_is_named(
             given = {"message": COMMAND, "awaitSeconds": trouble.seconds}
             told = await xmpp_send(link, rate, QUIET, **arguments(xmpp_send, given))
             sent = fitting(xmpp_send, told)
-            assert " ".join(one["how"] for one in sent["answers"]) == trouble.hows
-            assert all(0 <= one["answerMs"] < 60_000 for one in sent["answers"])
+            assert " ".join(each["how"] for each in sent["answers"]) == trouble.hows
+            assert all(0 <= each["answerMs"] < 60_000 for each in sent["answers"])
             results["xmppSend"] = sent
         asking = (xmpp_diagnose(link, nickname=trouble.asked), xmpp_diagnose(link))
-        found, around = (fitting(xmpp_diagnose, one) for one in await asyncio.gather(*asking))
-        results["xmppDiagnose"] = found
-    assert found["outcome"] == trouble.outcome
-    wrong = [one for one in found["findings"] if one["ok"] is False]
-    assert [one["name"] for one in wrong][:1] == ([trouble.finding] if trouble.finding else [])
-    assert all(one["hint"] for one in wrong)
-    assert trouble.further in {None, *(one["name"] for one in wrong)}
-    seen = {one["name"] for one in around["findings"] if one["ok"] is False}
+        result, around = (fitting(xmpp_diagnose, each) for each in await asyncio.gather(*asking))
+        results["xmppDiagnose"] = result
+    assert result["outcome"] == trouble.outcome
+    wrong = [each for each in result["findings"] if each["ok"] is False]
+    assert [each["name"] for each in wrong][:1] == ([trouble.finding] if trouble.finding else [])
+    assert all(each["hint"] for each in wrong)
+    assert trouble.further in {None, *(each["name"] for each in wrong)}
+    seen = {each["name"] for each in around["findings"] if each["ok"] is False}
     assert seen == ({trouble.finding} - {None} if trouble.around else set())
     assert len(json.dumps(around)) < SMALL_BYTES
-    assert len(json.dumps(found)) < SMALL_BYTES + len(json.dumps(found["answers"]))
+    assert len(json.dumps(result)) < SMALL_BYTES + len(json.dumps(result["answers"]))
     verdict = CAUSES[name]
     assert f"`xmppDiagnose {json.dumps({'nickname': NICKNAME})}`" in PAGE
     assert trouble.asked == NICKNAME or verdict.startswith(json.dumps(trouble.asked))
-    assert pattern([verdict]).fullmatch(shown_as(found["verdict"])), found["verdict"]
+    assert pattern([verdict]).fullmatch(shown_as(result["verdict"])), result["verdict"]
     for exchange in exchanges(EXAMPLE) if name == SHOWN else ():
         check(elided(exchange.answer), results[exchange.tool], exchange.tool)

@@ -42,7 +42,7 @@ GAP: Entry = {**STAMP, "kind": "gap", "from": "2026-01-31T11:00:00Z", "to": "202
             {**SAID, "kind": "join", "jid": MESSAGE["jid"], "meaning": ["everybody sees JIDs"]},
         ),
         # Somebody who is not here has no other name, and the time when a gap began no other field.
-        *((one, one) for one in ({**STAMP, "kind": "role", "jid": "alice@example"}, GAP)),
+        *((each, each) for each in ({**STAMP, "kind": "role", "jid": "alice@example"}, GAP)),
     ],
     ids=["a message", "a private one", "a reflection", "what we sent", "who joins", "role", "gap"],
 )

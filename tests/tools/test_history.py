@@ -132,7 +132,7 @@ async def test_of_several_rooms_all_are_told_of_or_the_one_that_is_named(
 ) -> None:
     page = await page_of(_talking(), **given_)
     assert [
-        (one["room"], one.get("body", "")) if "room" in one else None for one in page["entries"]
+        (each["room"], each.get("body", "")) if "room" in each else None for each in page["entries"]
     ] == told
 
 
@@ -172,13 +172,13 @@ async def test_times_hold_as_entries_show_them_whatever_the_clock_did(
     more: dict[str, object] = {}
     while page["more"]:
         page = await page_of(played, **span, **more, **whole)
-        told += [one["at"] for one in page["entries"]]
+        told += [each["at"] for each in page["entries"]]
         more = {"since": page["next"]}
     last = iso(before) if ends else "~"
-    assert told == [iso(one) for one in times if iso(after) <= iso(one) <= last]
+    assert told == [iso(each) for each in times if iso(after) <= iso(each) <= last]
     newest = await page_of(played, before=iso(before), **whole)
-    fitting = [iso(one) for one in times if iso(one) <= iso(before)]
-    assert [one["at"] for one in newest["entries"]] == fitting[-limit:]
+    fitting = [iso(each) for each in times if iso(each) <= iso(before)]
+    assert [each["at"] for each in newest["entries"]] == fitting[-limit:]
     assert newest["more"] is (len(fitting) > limit)
 
 
@@ -222,12 +222,12 @@ async def _page(played: Played, **given: Any) -> dict[str, Any]:
     page = await page_of(played, archive=True, **given)
     assert not {"oldest", "gap"} & set(page)
     assert len(json.dumps(page)) <= given.get("maxBytes", MAX_PAGE_BYTES)
-    assert {one["source"] for one in page["entries"]} <= {"archive"}
+    assert {each["source"] for each in page["entries"]} <= {"archive"}
     return page
 
 
 def _numbers(page: dict[str, Any]) -> list[int]:
-    return [int(one["body"].split()[1]) for one in page["entries"]]
+    return [int(each["body"].split()[1]) for each in page["entries"]]
 
 
 async def test_what_one_of_many_said_is_found_once_and_in_order_page_by_page() -> None:
@@ -241,7 +241,7 @@ async def test_what_one_of_many_said_is_found_once_and_in_order_page_by_page() -
         told += _numbers(page)
     assert told == list(range(0, 10_000, 1_000))
     assert page["next"] == "archive:id-9999"
-    assert {one["sender"] for one in page["entries"]} == {"Fred"}
+    assert {each["sender"] for each in page["entries"]} == {"Fred"}
     (full,) = (await _page(played, detail="full", **wanted | {"limit": 1}))["entries"]
     assert full["from"] == f"{ROOM}/Fred"
 
@@ -255,7 +255,7 @@ async def test_of_several_rooms_the_archive_of_one_is_asked_which_each_entry_nam
     played = Long(further=(Played(room_jid=LOGS),))
     for room in (None, ROOM, "lobby"):
         page = await _page(played, limit=3, room=room)
-        assert [one["room"] for one in page["entries"]] == [ROOM] * 3
+        assert [each["room"] for each in page["entries"]] == [ROOM] * 3
     with pytest.raises(ToolError, match=f"Not in the room {LOGS} "):
         await _page(played, room="logs")
     (entry,) = (await _page(Long(), limit=1))["entries"]
@@ -291,8 +291,8 @@ async def test_an_error_names_the_message_and_whoever_answered_with_it() -> None
     assert returned == told
     words = {"sender": "Robot", "condition": "not-acceptable", "text": "a\\u{202E}b"}
     assert theirs == told | words | {"cursor": "epoch-1", "escaped": True}
-    (found,) = (await page_of(played, **{"from": "Robot", "contains": "ab"}))["entries"]
-    assert found == theirs
+    (entry,) = (await page_of(played, **{"from": "Robot", "contains": "ab"}))["entries"]
+    assert entry == theirs
 
 
 async def test_a_message_is_heard_though_an_archive_or_another_page_told_of_it() -> None:
@@ -307,7 +307,7 @@ async def test_what_was_sent_is_heard_in_its_own_room_only() -> None:
     played = in_rooms(ROOM, LOGS)
     played.publish(OUT)
     played.publish(BACK._replace(from_=f"{LOGS}/{NAME}"), LOGS)
-    assert [one["heard"] for one in (await page_of(played))["entries"]] == [False, True]
+    assert [each["heard"] for each in (await page_of(played))["entries"]] == [False, True]
 
 
 STEPS: list[Event] = [

@@ -156,8 +156,8 @@ async def test_a_cursor_of_a_store_that_was_put_aside_begins_anew_and_says_so(
 ) -> None:
     shelf.say("one", "two", at=1)
     page = await page_of(_played(shelf), after=iso(1))
-    for one in shelf.path.parent.iterdir():
-        one.unlink()
+    for each in shelf.path.parent.iterdir():
+        each.unlink()
     anew = Shelf(shelf.path)
     anew.say("of the new one", at=1)
     told = await page_of(_played(anew), since=page["next"])
@@ -250,7 +250,7 @@ async def test_a_filter_picks_as_it_does_in_memory(
     remembered = await page_of(played, **given_)
     recorded = await page_of(_played(shelf), after=iso(1), **given_)
     for page in (remembered, recorded):
-        assert [one.replace("\\u{200B}", "\u200b") for one in bodies(page)] == told
+        assert [each.replace("\\u{200B}", "\u200b") for each in bodies(page)] == told
 
 
 async def test_a_store_answers_for_rooms_of_the_settings_and_accounts_of_the_domain(
@@ -272,12 +272,12 @@ async def test_what_one_saw_alone_names_who_it_was_unless_this_bridge(shelf: She
     shelf.put(fault, at=3, room="", shared=False, by=Observer(ACCOUNT, "Me", "former"))
     shelf.put(fault, at=4, room="", shared=False)  # another account's
     page = await page_of(_played(shelf), after=iso(1))
-    assert [one.get("observer") for one in page["entries"]] == [
+    assert [each.get("observer") for each in page["entries"]] == [
         "recorder@example as McpDebug",
         None,
         f"{ACCOUNT} as Me",
     ]
-    assert [one["at"] for one in page["entries"]] == [iso(1), iso(2), iso(3)]
+    assert [each["at"] for each in page["entries"]] == [iso(1), iso(2), iso(3)]
 
 
 async def test_what_any_bridge_has_lost_is_a_gap_in_each_room(shelf: Shelf) -> None:
@@ -285,7 +285,7 @@ async def test_what_any_bridge_has_lost_is_a_gap_in_each_room(shelf: Shelf) -> N
     with shelf.opened() as database, database.transaction():
         database.append(NIGHTLY, [Happened(2.0, "", lost)])
     page = await page_of(_played(shelf, in_rooms(ROOM, LOGS)), after=iso(1), room="logs")
-    assert [(one["events"], one["reason"]) for one in page["entries"]] == [(7, "a full disk")]
+    assert [(each["events"], each["reason"]) for each in page["entries"]] == [(7, "a full disk")]
 
 
 async def test_what_the_store_has_is_told_once_however_much_came_since(shelf: Shelf) -> None:
@@ -293,9 +293,9 @@ async def test_what_the_store_has_is_told_once_however_much_came_since(shelf: Sh
         return 2
 
     played = _played(shelf)
-    said = [MessageReceived(f"{ROOM}/W", "W", str(one)) for one in range(1_500)]
-    for one in said:
-        played.publish(one, at=NOW + 1)
+    said = [MessageReceived(f"{ROOM}/W", "W", str(each)) for each in range(1_500)]
+    for each in said:
+        played.publish(each, at=NOW + 1)
     shelf.put(*said, at=NOW + 1)
     with closing(Reader(shelf.place, ACCOUNT, flush)) as played.reader:
         page = await page_of(played, after=iso(1), pattern="^7$")
@@ -332,7 +332,7 @@ async def test_what_a_bridge_said_is_told_once_where_the_room_sent_it_back(shelf
         assert bodies(page) == ["heard", "heard", "never heard", "imitated"]
         page = await page_of(_played(shelf), **times)
         told = [("heard", None), ("never heard", False), ("imitated", None)]
-        assert [(one["body"], one.get("heard")) for one in page["entries"]] == told
+        assert [(each["body"], each.get("heard")) for each in page["entries"]] == told
 
 
 @pytest.mark.parametrize("most", [4_000, RESULT_BYTES])

@@ -48,7 +48,7 @@ class Night:
 
     def hears(self, *happened: Event) -> None:
         """Let it write what it has heard."""
-        self.writes(*(Happened(time.time(), ROOM, encode(one), shared=True) for one in happened))
+        self.writes(*(Happened(time.time(), ROOM, encode(each), shared=True) for each in happened))
 
     def ends(self) -> None:
         self.writes(Left(ROOM, time.time(), steady()))
@@ -66,8 +66,8 @@ class Day:
         self.link = RoomLink(self.participant, self.recording)
 
     def happens(self, *happened: Event, earlier: bool = False) -> None:
-        for one in happened:
-            self.participant.publisher.publish(one, ROOM, earlier=earlier)
+        for each in happened:
+            self.participant.publisher.publish(each, ROOM, earlier=earlier)
 
     def enters(self, *told: Event) -> None:
         """Let it into the room, which tells this of the time before."""
@@ -109,7 +109,7 @@ async def test_beside_a_living_recorder_what_it_has_not_written_yet_is_told_once
     day.happens(_said("late", stanza_id="s1"), _said("later"))
     page = await day.page()
     assert (bodies(page), page["more"]) == (["early", "late", "later"], False)
-    assert {one.get("source") for one in page["entries"]} == {"recorded"}
+    assert {each.get("source") for each in page["entries"]} == {"recorded"}
     night.hears(_said("late", stanza_id="s1"), _said("later"))
     after = await day.page(since=page["next"])
     assert (after["entries"], after["more"]) == ([], False)
@@ -125,7 +125,7 @@ async def test_after_a_restart_what_the_room_tells_of_meanwhile_is_told_once(
     if ending == "ended":
         night.ends()
     past = (("early", "s0"), ("meanwhile", "s1"))
-    day.enters(*(_said(one, stanza_id=id_, source=Source.HISTORY) for one, id_ in past))
+    day.enters(*(_said(each, stanza_id=id_, source=Source.HISTORY) for each, id_ in past))
     day.happens(_said("late"))
     page = await day.page()
     assert (bodies(page), page["more"]) == (["early", "meanwhile", "late"], False)
@@ -164,7 +164,7 @@ async def test_a_rooms_history_is_known_behind_any_number_of_other_events(
     night: Night, day: Day
 ) -> None:
     status = (replace(HERE, status=str(number)) for number in range(1_100))
-    night.hears(*(events.OccupantChanged(**vars(one)) for one in status))
+    night.hears(*(events.OccupantChanged(**vars(each)) for each in status))
     day.enters(_said("early", stanza_id="s0", source=Source.HISTORY))
     day.happens(_said("late"))
     assert bodies(await day.page()) == ["early", "late"]

@@ -80,7 +80,7 @@ def test_who_is_of_one_account_is_told_of_each_of_them() -> None:
         _named("hidden"),
         _named("hidden too"),
     )
-    same = {one["nickname"]: one.get("sameAccountAs") for one in _occupants(played)["occupants"]}
+    same = {each["nickname"]: each.get("sameAccountAs") for each in _occupants(played)["occupants"]}
     told = {name: others for name, others in same.items() if others}
     assert told == {"Robot": ["robot-2"], "robot-2": ["Robot"]}
     crowd = [_named(f"{number:03}", real_jid=f"bot@x/{number}") for number in range(100)]
@@ -98,7 +98,7 @@ def test_the_people_are_told_in_the_order_of_their_nicknames_page_by_page() -> N
             page = _occupants(played, limit=limit, **after)
             assert (page["count"], len(page["occupants"]) <= limit) == (len(names) + 1, True)
             assert json_size(page) <= RESULT_BYTES
-            told += [one["nickname"] for one in page["occupants"]]
+            told += [each["nickname"] for each in page["occupants"]]
             if not page["more"]:
                 break
             after = {"after": told[-1]}
@@ -131,11 +131,11 @@ def test_who_went_in_the_last_hour_is_told_newest_first() -> None:
 
 
 def test_who_is_asked_for_by_name_and_went_is_no_error() -> None:
-    played = _without(*(Departure(one, time.time(), "left") for one in ("Fr\u200bed", "Betty")))
+    played = _without(*(Departure(each, time.time(), "left") for each in ("Fr\u200bed", "Betty")))
     for name in ("Fr\u200bed", visible("Fr\u200bed")):
         told = _occupants(played, nickname=name)
         assert (told["count"], told["occupants"]) == (0, [])
-        assert [one["nickname"] for one in told["left"]] == [visible(name)]
+        assert [each["nickname"] for each in told["left"]] == [visible(name)]
     with pytest.raises(ToolError, match="Nobody"):
         _occupants(played, nickname="Fred")
 
@@ -153,15 +153,15 @@ def test_those_who_went_are_bounded_and_leave_most_to_those_who_are_there(
     assert len(told["left"]) == shown
     assert told["left"][0]["nickname"].startswith(str(MAX_LEFT))
     assert json_size(told["left"]) <= LEFT_BYTES + len("[]")
-    assert [one["nickname"] for one in told["occupants"]] == ["McpDebug"]
+    assert [each["nickname"] for each in told["occupants"]] == ["McpDebug"]
 
 
 def test_one_is_found_by_the_nickname_as_it_is_and_as_it_is_shown() -> None:
     exact = "W\u200bilma"
     played = _with(_named(exact), _named("Wilma"))
     for name in (exact, visible(exact)):
-        (found,) = _occupants(played, nickname=name)["occupants"]
-        assert (found["nickname"], found["escaped"]) == ("W\\u{200B}ilma", True)
+        (occupant,) = _occupants(played, nickname=name)["occupants"]
+        assert (occupant["nickname"], occupant["escaped"]) == ("W\\u{200B}ilma", True)
     assert _occupants(played, nickname="Wilma")["count"] == 1
 
 
@@ -195,12 +195,12 @@ def test_recent_messages_are_those_that_say_something() -> None:
     bounced = played.publish(events.SendFailed("id-1", "not-acceptable"))
     played.publish(events.MessageReceived("r/W", "W", "", encrypted="OMEMO"))
     told = wire(resources.messages.function(played.link))
-    assert [one.get("encrypted") for one in told["entries"]] == [None, "OMEMO"]
+    assert [each.get("encrypted") for each in told["entries"]] == [None, "OMEMO"]
     uris = [resources.STATUS, resources.MESSAGES, *_uris(ROOM, "messages")]
     assert resources.changed_by(played.journal.encode(heard), [ROOM]) == uris
     assert resources.changed_by(played.journal.encode(typing), [ROOM]) == []
-    for one in (mute, bounced):  # nothing to read, but the status has another cursor
-        assert resources.changed_by(played.journal.encode(one), [ROOM]) == [resources.STATUS]
+    for each in (mute, bounced):  # nothing to read, but the status has another cursor
+        assert resources.changed_by(played.journal.encode(each), [ROOM]) == [resources.STATUS]
 
 
 def test_each_room_has_its_own_resources() -> None:
@@ -209,7 +209,7 @@ def test_each_room_has_its_own_resources() -> None:
     played.hear("in the logs", room=LOGS)
     for room, body in ((ROOM, "in the lobby"), (LOGS, "in the logs")):
         told = wire(resources.room_messages.function(played.link, room=room))
-        assert (told["room"], [one["body"] for one in told["entries"]]) == (room, [body])
+        assert (told["room"], [each["body"] for each in told["entries"]]) == (room, [body])
         told = wire(resources.room_occupants.function(played.link, room=room))
         assert told == _occupants(played, room=room)
 
@@ -219,7 +219,7 @@ def test_recent_messages_fit_in_a_page_and_are_the_newest() -> None:
     played.hear(*(f"{number} {'x' * 50_000}" for number in range(60)))
     told = wire(resources.messages.function(played.link))
     assert json_size(told) <= RESULT_BYTES
-    numbers = [int(one["body"].split()[0]) for one in told["entries"]]
+    numbers = [int(each["body"].split()[0]) for each in told["entries"]]
     assert numbers == list(range(60 - len(numbers), 60))
 
 
@@ -244,7 +244,7 @@ def test_whatever_changes_who_is_here_changes_the_resource(event: events.Event) 
 
 
 def _uris(room: str, what: str) -> list[str]:
-    return [f"bridge://room/{one}/{what}" for one in (room.replace("@", "%40"), room)]
+    return [f"bridge://room/{each}/{what}" for each in (room.replace("@", "%40"), room)]
 
 
 def _in_three() -> Played:
@@ -273,8 +273,8 @@ def test_of_several_rooms_all_are_listed_or_the_one_that_is_named(
 ) -> None:
     listed = _occupants(_in_three(), **given_)
     assert (listed.get("room"), "notIn" in listed, listed["more"]) == (room, False, False)
-    people = [(one.get("room"), one["nickname"]) for one in listed["occupants"]]
-    assert people == [(one, name) for one, names in told.items() for name in names.split()]
+    people = [(each.get("room"), each["nickname"]) for each in listed["occupants"]]
+    assert people == [(each, name) for each, names in told.items() for name in names.split()]
     with pytest.raises(ArgumentError, match="one room"):  # which the order is of
         _occupants(_in_three(), after="Fred")
 
@@ -282,11 +282,11 @@ def test_of_several_rooms_all_are_listed_or_the_one_that_is_named(
 def test_rooms_in_which_the_bridge_is_not_are_named() -> None:
     played = _in_three()
     out = dataclasses.replace(STATUS, phase=Phase.WAITING, last_error=LastError(FAULT, 0.0))
-    for one in (played, played.further[1]):
-        one.picture = out
+    for each in (played, played.further[1]):
+        each.picture = out
     listed = _occupants(played)
     assert (listed["notIn"], listed["count"]) == ([ROOM, OTHER_LOBBY], 3)
-    assert {one["room"] for one in listed["occupants"]} == {LOGS}
+    assert {each["room"] for each in listed["occupants"]} == {LOGS}
     with pytest.raises(ToolError, match=f"Not in the room {OTHER_LOBBY} "):
         _occupants(played, room=OTHER_LOBBY)
     played.further[0].picture = out
@@ -296,9 +296,9 @@ def test_rooms_in_which_the_bridge_is_not_are_named() -> None:
 
 def test_fifty_rooms_with_long_names_fit_into_a_page() -> None:
     played = in_rooms(*(f"{number:x<900}@conference.example" for number in range(50)))
-    for number, one in enumerate((played, *played.further)):
-        status = in_room(one.name, *map(str, range(100)))
-        one.picture = dataclasses.replace(STATUS, phase=Phase.WAITING) if number % 2 else status
+    for number, each in enumerate((played, *played.further)):
+        status = in_room(each.name, *map(str, range(100)))
+        each.picture = dataclasses.replace(STATUS, phase=Phase.WAITING) if number % 2 else status
     listed = _occupants(played)
     assert len(compact(listed).encode()) <= RESULT_BYTES
     assert (listed["count"], listed["more"]) == (25 * 101, True)

@@ -141,7 +141,7 @@ class _Busy:
             self.journal.append(SubjectChanged(""), 0, room)
 
     def numbers(self, room: str | None) -> list[int]:
-        return [number for number, one in enumerate(self.rooms, 1) if room in {None, one}]
+        return [number for number, each in enumerate(self.rooms, 1) if room in {None, each}]
 
     async def read(
         self, room: str | None, since: str | None, limit: int | None, arrivals: Iterator[list[str]]
@@ -191,8 +191,8 @@ async def test_pages_of_all_rooms_or_one_have_each_event_once_or_say_that_it_is_
         seen += page.entries
         if page.gap is not None:
             span = range(page.gap["from"], page.gap["to"] + 1)
-            kept = [one.number for one in busy.journal.of(room)]
-            evicted = [one for one in busy.numbers(room) if one in span and one not in kept]
+            kept = [each.number for each in busy.journal.of(room)]
+            evicted = [each for each in busy.numbers(room) if each in span and each not in kept]
             assert evicted
             assert evicted[-1] == page.gap["to"]
             lost.update(span)

@@ -10,7 +10,7 @@ from tests.tools.played import LOGS, ROOM, Played, in_room, in_rooms
     "prompt", [prompts.diagnose_room, prompts.summarise_room, prompts.write_scenario]
 )
 def test_a_room_that_is_named_is_quoted_for_the_tools(prompt: Prompt) -> None:
-    assert [one.wire for one in prompt.signature.parameters][-2:] == ["nickname", "room"]
+    assert [each.wire for each in prompt.signature.parameters][-2:] == ["nickname", "room"]
     assert "The room is" not in prompt.function()
     told = prompt.function(room=LOGS, nickname="Wilma")
     assert f' The room is "{LOGS}"; give that as `room` to each tool.' in told

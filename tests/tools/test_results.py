@@ -59,7 +59,7 @@ MOST = 9_000
 SIZES = (2_000, MOST, 45_000)
 ANY_SIZE = st.sampled_from(SIZES) | st.integers(2_000, 45_000)
 HOSTILE = st.builds(
-    lambda some, one, times: some + one * times,
+    lambda some, each, times: some + each * times,
     st.text(st.sampled_from('a \n\t"\\\u202e\u200b\u200d\x1b\x85\u2028\U000e0041\ufe0f\u00e9👍')),
     st.sampled_from('a"\u202e\u200d\U000e0041\n\u00e9'),
     st.sampled_from([0, 1, 40, 400, 3_000, 10_000]),
@@ -85,7 +85,7 @@ def _built(cls: Any) -> st.SearchStrategy[Any]:
     fields = {}
     for name in cls.__match_args__:
         hint = hints[name]
-        members = [one for one in get_args(hint) if one is not type(None)]
+        members = [each for each in get_args(hint) if each is not type(None)]
         optional = type(None) in get_args(hint)
         fields[name] = st.none() | _of(members[0]) if optional else _of(hint)
     return st.builds(cls, **fields)
@@ -108,17 +108,17 @@ def _texts(value: object) -> Iterator[str]:
         case str():
             yield value
         case list():
-            for one in value:
-                yield from _texts(one)
+            for each in value:
+                yield from _texts(each)
         case dict():
-            for one in value.values():
-                yield from _texts(one)
+            for each in value.values():
+                yield from _texts(each)
 
 
 def _checked(result: object, most: int = MOST, tool: Tool | None = None) -> dict[str, Any]:
     """Return what a client sees of a result, which has nothing hidden in it and is not too long."""
     wire: Any = render(result)
-    assert [one for one in _texts(wire) if visible(one) != one] == []
+    assert [each for each in _texts(wire) if visible(each) != each] == []
     assert len(json.dumps(wire)) <= most
     if tool is not None:
         Draft202012Validator(tool.output_schema).validate(wire)
@@ -173,9 +173,9 @@ async def test_whatever_happened_and_is_asked_for_is_told_once_page_by_page(
     asked: dict[str, object] = {"maxBytes": size, "limit": limit, "detail": detail}
     asked |= {"kinds": kinds} if kinds else {}
     due = [
-        participant.journal.cursor_of(one.number)
-        for one in participant.journal
-        if (kinds is None or one.event.kind in kinds) and (detail == "full" or _shown(one.event))
+        participant.journal.cursor_of(each.number)
+        for each in participant.journal
+        if (kinds is None or each.event.kind in kinds) and (detail == "full" or _shown(each.event))
     ]
     told: list[str] = []
     page: dict[str, Any] = {"next": "oldest", "more": True}
@@ -184,13 +184,13 @@ async def test_whatever_happened_and_is_asked_for_is_told_once_page_by_page(
         page = _checked(await xmpp_history(link, **given_), size, xmpp_history)
         assert 0 < len(page["entries"]) <= limit or not page["more"]
         assert ("notice" in page) is bool(page["entries"])
-        told += [one["cursor"] for one in page["entries"]]
+        told += [each["cursor"] for each in page["entries"]]
     assert told == sorted(told, key=_number)
     assert {*due} <= {*told}
     assert detail == "brief" or told == due
     newest = arguments(xmpp_history, asked)
     page = _checked(await xmpp_history(link, **newest), size, xmpp_history)
-    last = [one["cursor"] for one in page["entries"]]
+    last = [each["cursor"] for each in page["entries"]]
     assert last == told[len(told) - len(last) :]
     assert page["more"] is (len(last) < len(told))
 
@@ -222,12 +222,12 @@ async def test_what_is_waited_for_and_who_is_here_and_how_things_stand(
     current = CurrentSettings(configuration, lambda: configuration)
     _checked(xmpp_status(link, current), tool=xmpp_status)
     _checked(xmpp_occupants(link, **arguments(xmpp_occupants, {})), tool=xmpp_occupants)
-    for one in (resources.occupants, resources.messages):
-        _checked(one.function(link))
+    for each in (resources.occupants, resources.messages):
+        _checked(each.function(link))
     _checked(resources.status.function(link, current))
     for name in prompts.nicknames(link):
         assert visible(name) == name
-    names = [one.nickname for one in participant.status().occupants]
+    names = [each.nickname for each in participant.status().occupants]
     for name in (*names, *prompts.nicknames(link)):
         for prompt in (prompts.diagnose_room, prompts.summarise_room):
             text = prompt.function(nickname=name)
@@ -250,7 +250,7 @@ async def test_stanzas_are_shown_whole_page_by_page(shapes: list[tuple[str, str]
         while page["more"]:
             given_ = arguments(xmpp_trace, {"since": page["next"], "maxBytes": size})
             page = _checked(await xmpp_trace(played.link, **given_), size, xmpp_trace)
-            told += [one["cursor"] for one in page["entries"]]
+            told += [each["cursor"] for each in page["entries"]]
         assert told == [f"epoch-{number + 1}" for number in range(len(shapes))]
 
 
@@ -291,14 +291,14 @@ async def test_an_archive_with_odd_ids_is_told_whole_page_by_page(
     page: dict[str, Any] = {"more": True}
     wanted: dict[str, object] = {"after": "1970-01-01T00:00:00Z"}
     while page["more"]:
-        found = await xmpp_history(played.link, **arguments(xmpp_history, asked | wanted))
-        page = _checked(found, size, xmpp_history)
+        result = await xmpp_history(played.link, **arguments(xmpp_history, asked | wanted))
+        page = _checked(result, size, xmpp_history)
         assert len(page["entries"]) <= limit
-        told += [one["body"].split()[0] for one in page["entries"]]
+        told += [each["body"].split()[0] for each in page["entries"]]
         wanted = {"since": page["next"]}
     assert told == [str(number) for number in range(len(lines))]
-    found = await xmpp_history(played.link, **arguments(xmpp_history, asked))
-    page = _checked(found, size, xmpp_history)
+    result = await xmpp_history(played.link, **arguments(xmpp_history, asked))
+    page = _checked(result, size, xmpp_history)
     assert page["next"] == page["entries"][-1]["cursor"]
 
 
@@ -311,8 +311,8 @@ async def test_what_an_address_says_of_itself(name: str, value: str, more: str) 
             return IqError(StanzaError("forbidden", more))
         query = SubElement(iq, f"{{{namespace}}}query")
         if namespace != DISCO_INFO:
-            for one in ("name", "version", "os"):
-                SubElement(query, f"{{{namespace}}}{one}").text = more
+            for each in ("name", "version", "os"):
+                SubElement(query, f"{{{namespace}}}{each}").text = more
             return iq
         for number in range(60):
             named = {"category": "conference", "type": f"{number}{value}", "name": name}
@@ -376,13 +376,13 @@ async def test_what_is_the_matter_with_somebody(
     said = MessageSent(f"{ROOM}/McpDebug", "McpDebug", text, "m1")
     heard = MessageReceived(f"{ROOM}/McpDebug", "McpDebug", text, id="m1", own=True)
     _, link = _taking_part([said, *[heard] * len(rooms), *events], rooms)
-    names = {getattr(one, "sender", None) for one in events}
+    names = {getattr(each, "sender", None) for each in events}
     for name in {"Robot", text, *names} - {"", None}:
         for room in rooms:
             told = await xmpp_diagnose(link, nickname=name, room=room, detail="full")
-            found = _checked(told, tool=xmpp_diagnose)
-            assert found["verdict"]
-            assert len(found["findings"]) == len(FINDINGS)
+            result = _checked(told, tool=xmpp_diagnose)
+            assert result["verdict"]
+            assert len(result["findings"]) == len(FINDINGS)
     assert _checked(await xmpp_diagnose(link), tool=xmpp_diagnose)["verdict"]
 
 

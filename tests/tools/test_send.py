@@ -173,7 +173,7 @@ async def test_a_message_goes_to_the_room_that_is_named() -> None:
         assert (await _send(played, rate, message="hello", room=room))["to"] == named
     for room in (ROOM, LOGS):  # all rooms together have one rate
         assert (await _refused(played, rate=rate, room=room)).condition == "policy-violation"
-    assert ([len(one.said) for one in (played, logs)]) == [1, 2]
+    assert ([len(each.said) for each in (played, logs)]) == [1, 2]
     with pytest.raises(ArgumentError, match="no room of the settings"):
         await _send(played, RateLimiter(60), message="hello", room="nowhere")
     logs.picture = dataclasses.replace(STATUS, phase=Phase.WAITING)
@@ -196,7 +196,7 @@ async def _answers(played: Played, **given: object) -> dict[str, Any]:
 async def test_a_second_answer_is_seen_and_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(send, "SECOND_ANSWER_SECONDS", 0.05)
     sent = await _answers(_answering("pong", "pong"), awaitSeconds=40)
-    assert [(one["sender"], one["body"], one["how"]) for one in sent["answers"]] == [
+    assert [(each["sender"], each["body"], each["how"]) for each in sent["answers"]] == [
         ("Wilma", "pong", "public")
     ] * 2
     assert sent["notice"] == NOTICE
@@ -217,7 +217,7 @@ async def test_only_the_answers_of_one_are_awaited(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(send, "SECOND_ANSWER_SECONDS", 0.01)
     for sender, bodies in (("Wilma", ["pong"]), ("wilma", []), (f"{ROOM}/Wilma", ["pong"])):
         sent = await _answers(_answering("pong"), awaitSeconds=0.05, **{"from": sender})
-        assert [one["body"] for one in sent["answers"]] == bodies
+        assert [each["body"] for each in sent["answers"]] == bodies
 
 
 async def test_answers_in_another_room_are_none() -> None:
@@ -237,7 +237,7 @@ async def test_a_flood_of_answers_ends_it_at_once_and_fits(
     sent = await _answers(_answering(*flood), awaitSeconds=40)
     assert 1 < len(sent["answers"]) <= MAX_ANSWERS
     assert len(json.dumps(sent)) <= RESULT_BYTES
-    assert all(one["truncated"] and one["escaped"] for one in sent["answers"])
+    assert all(each["truncated"] and each["escaped"] for each in sent["answers"])
 
 
 async def test_who_awaits_is_told_how_long_already(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -68,8 +68,8 @@ async def ask(fails: bool = False) -> dict[str, object]:
     if fails:
         raise ToolError("It failed.", condition="conflict", hint="Call other. Wait.")
     step = {"tool": "other", "arguments": {}}
-    found = {"ok": False, "hint": "Call other. Wait.", "body": "Call other."}
-    return {"findings": [found], "nextStep": step, "message": "Call other."}
+    result = {"ok": False, "hint": "Call other. Wait.", "body": "Call other."}
+    return {"findings": [result], "nextStep": step, "message": "Call other."}
 
 
 @tool("count", title="Count", read_only=True)
@@ -89,8 +89,8 @@ def test_advice_names_only_tools_that_are_served_and_strangers_words_stay() -> N
     chosen, _ = serving(own, ["ask", "count"])
     asking, counting = naming_only_served(chosen, chosen).tools
     assert asking.description == "Ask.\n\nOr wait."
-    found = {"ok": False, "hint": "Wait.", "body": "Call other."}
-    assert asyncio.run(asking()) == {"findings": [found], "message": "Call other."}
+    result = {"ok": False, "hint": "Wait.", "body": "Call other."}
+    assert asyncio.run(asking()) == {"findings": [result], "message": "Call other."}
     with pytest.raises(ToolError) as raised:
         asyncio.run(asking(fails=True))
     assert raised.value.hint == "Wait."

@@ -102,7 +102,7 @@ def test_a_status_out_of_the_room_tells_why_and_when_next(configuration: Configu
         "nothing prevents it.",
     }
     assert status["envCandidates"] == [
-        {"path": one.path, "reason": "missing"} for one in configuration.candidates
+        {"path": each.path, "reason": "missing"} for each in configuration.candidates
     ]
     assert "notice" not in status
 
@@ -173,7 +173,7 @@ def test_with_several_rooms_a_status_tells_of_each(configuration: Configuration)
     assert "lastError" not in status
     incoming = status["lastIncoming"]
     assert (incoming["body"], incoming["room"]) == ("new", OTHER_LOBBY)
-    assert [one for one in status["warnings"] if one.startswith(f"{OTHER_LOBBY}: The room has ")]
+    assert [each for each in status["warnings"] if each.startswith(f"{OTHER_LOBBY}: The room has ")]
     well = {"phase": "joined", "nickname": "McpDebug"}
     assert status["rooms"] == [
         well | {"room": ROOM, "occupants": 1},
@@ -202,8 +202,8 @@ def test_fifty_rooms_in_trouble_fit_into_a_status(
     rooms = [f"{number:x<{characters}}@conference.example" for number in range(50)]
     played = in_rooms(*rooms)
     fault = Fault("a-condition-of-26-letters-", text, text)
-    for one in (played, *played.further):
-        one.picture = dataclasses.replace(
+    for each in (played, *played.further):
+        each.picture = dataclasses.replace(
             STATUS,
             phase=Phase.AUTHENTICATING,
             last_error=LastError(fault, 1.0),
@@ -215,8 +215,8 @@ def test_fifty_rooms_in_trouble_fit_into_a_status(
     written = json.dumps(status, ensure_ascii=False)
     assert visible(written) == written
     assert len(json.dumps(status)) <= RESULT_BYTES
-    assert [one["phase"] for one in status["rooms"]] == ["authenticating"] * 50
-    assert {one["lastError"]["condition"] for one in status["rooms"]} == {fault.condition}
-    named = [one["room"] for one in status["rooms"]]
+    assert [each["phase"] for each in status["rooms"]] == ["authenticating"] * 50
+    assert {each["lastError"]["condition"] for each in status["rooms"]} == {fault.condition}
+    named = [each["room"] for each in status["rooms"]]
     assert named == rooms if whole else all(map(str.startswith, rooms, named))
     assert len(set(named)) == 50

@@ -104,7 +104,7 @@ async def test_of_one_room_only_stanzas_from_it_and_to_it_are_shown(
     append(played.trace, "in", "1", f"<stream id='header' from='{ROOM}'>", 0.0)
     page = await page_of(played, xmpp_trace, room=room)
     assert [
-        next(one for one in [*shown, "?"] if one in entry["xml"]) for entry in page["entries"]
+        next(each for each in [*shown, "?"] if each in entry["xml"]) for entry in page["entries"]
     ] == shown
 
 

@@ -91,7 +91,7 @@ async def test_what_did_not_match_is_counted_and_the_last_five_are_shown() -> No
     played.publish(OccupantJoined(f"{ROOM}/W", "W", "participant", "none"))
     waited = await _wait(played, since="epoch-0", contains="zebra", timeoutSeconds=0)
     assert (waited["matched"], "entry" in waited, waited["seen"]) == (False, False, 8)
-    assert [one.get("body", one["kind"]) for one in waited["passed"]] == [*"defg", "join"]
+    assert [each.get("body", each["kind"]) for each in waited["passed"]] == [*"defg", "join"]
     assert waited["next"] == "epoch-8"
 
 
@@ -110,7 +110,7 @@ async def test_our_own_messages_match_only_when_from_names_us() -> None:
     played.publish(_said("mine", "McpDebug", own=True))
     waited = await _wait(played, since="epoch-0", timeoutSeconds=0)
     assert (waited["matched"], waited["seen"], waited["next"]) == (False, 1, "epoch-2")
-    assert [one["heard"] for one in waited["passed"]] == [True]
+    assert [each["heard"] for each in waited["passed"]] == [True]
     for name in ("McpDebug", f"{ROOM}/McpDebug"):
         back = await _wait(played, since="epoch-0", **{"from": name})
         assert (back["entry"]["heard"], back["entry"]["body"]) == (True, "mine")
@@ -242,7 +242,7 @@ async def test_messages_that_come_as_the_wait_is_armed_are_each_told_once(
 
     for number in range(TIMES):
         noise = chance.randrange(3)
-        answers = [*(f"noise {one}" for one in range(noise)), f"answer {number}"]
+        answers = [*(f"noise {each}" for each in range(noise)), f"answer {number}"]
         call = TOOL(link, QUIET, since=cursor, contains="answer", timeout_seconds=ANSWER_SECONDS)
         turns = chance.randrange(-2, 3)  # before it looks, in the turn before it starts, or later
         for body in answers if turns < 0 else ():
@@ -277,7 +277,7 @@ async def test_only_what_comes_in_the_room_that_is_named_matches() -> None:
     played.hear("here", room=LOGS)
     waited = await waiting
     assert (waited["entry"]["body"], waited["entry"]["room"]) == ("here", LOGS)
-    assert (waited["seen"], [one["kind"] for one in waited["passed"]]) == (1, ["subject"])
+    assert (waited["seen"], [each["kind"] for each in waited["passed"]]) == (1, ["subject"])
     assert waited["next"] == "epoch-6"
     assert played.listeners == []
 

@@ -86,14 +86,14 @@ def _at(columns: int | None, *, paint: bool = False) -> Display:
 
 
 def _once(display: Display, report: Report) -> str:
-    rooms = [ROOM] if report.rooms is None else [one.room for one in report.rooms]
-    found = results.lines_of(report.preceded_by(FIRST).encode(), display)
-    return "".join(f"{line}\n" for line in [*check.title(rooms, display), *found])
+    rooms = [ROOM] if report.rooms is None else [each.room for each in report.rooms]
+    shown_lines = results.lines_of(report.preceded_by(FIRST).encode(), display)
+    return "".join(f"{line}\n" for line in [*check.title(rooms, display), *shown_lines])
 
 
 def _often(display: Display, *reports: Report, times: int) -> str:
     runs = enumerate(reports, 1)
-    lines = [line for number, one in runs for line in check.run_lines(number, one, display)]
+    lines = [line for number, each in runs for line in check.run_lines(number, each, display)]
     lines += ["", *check.spread(reports, display)]
     lines += ["", *check.several_outcome(reports, times, display)]
     return "".join(f"{line}\n" for line in lines)
@@ -137,10 +137,10 @@ def test_the_screen_is_as_it_was_written_down(
 
 def test_a_median_of_several_rooms_is_of_one_stage_in_one_room() -> None:
     first = replace(SEVERAL, phases=SEVERAL.phases[:6])
-    found = by_stage([first, SEVERAL])
-    assert list(found) == [(stage.name, stage.room) for stage in SEVERAL.phases]
-    assert [stage.ms for stage in found["disco", ROOMS[0]]] == [33.0, 33.0]
-    assert [stage.ms for stage in found["disco", ROOMS[2]]] == [33.0]
+    shown_lines = by_stage([first, SEVERAL])
+    assert list(shown_lines) == [(stage.name, stage.room) for stage in SEVERAL.phases]
+    assert [stage.ms for stage in shown_lines["disco", ROOMS[0]]] == [33.0, 33.0]
+    assert [stage.ms for stage in shown_lines["disco", ROOMS[2]]] == [33.0]
 
 
 def test_advice_is_given_once_however_often_there_was_cause() -> None:

@@ -125,15 +125,15 @@ def _samples(rooms: list[str], *reports: Report) -> dict[tuple[str, ...], float]
     """What Prometheus reads, by the name without its prefix, and the labels; each family once."""
     text = "\n".join(exposition(rooms, reports, NOW)) + "\n"
     families = list(text_string_to_metric_families(text))
-    assert len({one.name for one in families}) == len(families)
-    assert all(one.type == "gauge" and one.documentation for one in families)
+    assert len({each.name for each in families}) == len(families)
+    assert all(each.type == "gauge" and each.documentation for each in families)
     return {
         (
             sample.name.removeprefix("xmpp_bridge_check_"),
             *(sample.labels[name] for name in ("room", "stage") if name in sample.labels),
         ): sample.value
-        for one in families
-        for sample in one.samples
+        for each in families
+        for sample in each.samples
     }
 
 
@@ -149,8 +149,8 @@ def test_prometheus_reads_whether_it_is_up_how_long_it_took_and_the_days() -> No
 
 
 def test_of_several_runs_prometheus_gets_the_medians_and_up_only_if_all_passed() -> None:
-    found = _samples([LAB], _report(120), _report(220), _report(920, ok=False))
-    assert (found["up", LAB], found["seconds", LAB, "join"]) == (0, 0.2)
+    samples = _samples([LAB], _report(120), _report(220), _report(920, ok=False))
+    assert (samples["up", LAB], samples["seconds", LAB, "join"]) == (0, 0.2)
 
 
 def test_each_of_several_rooms_has_its_own_way() -> None:

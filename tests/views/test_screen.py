@@ -70,8 +70,8 @@ def test_every_line_fits_and_only_blanks_are_lost(text: str, first: int, rest: i
     assert all(width(line) <= rest for line in lines[1:])
     left = iter(text)
     for character in "".join(lines):  # in order, with blanks alone left out
-        while (one := next(left)) != character:
-            assert one == " "
+        while (character_ := next(left)) != character:
+            assert character_ == " "
     assert set(left) <= {" "}
 
 

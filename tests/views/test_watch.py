@@ -330,8 +330,8 @@ def test_the_present_begins_after_the_subject_or_before_the_first_news(
     happened: tuple[Event | Told, ...], place: str
 ) -> None:
     news, places = News(), []
-    for number, one in enumerate(happened):
-        record = _record(one)
+    for number, each in enumerate(happened):
+        record = _record(each)
         if side := news.present(record, is_news=news.has(record)):
             places.append(f"{side} {number}")
     assert ", ".join(places) == place
@@ -381,8 +381,8 @@ def test_what_a_room_tells_whoever_enters_is_no_news(
     before: tuple[Event | Told, ...], event: Event | Told, news: bool
 ) -> None:
     told = News()
-    for one in before:
-        told.has(_record(one))
+    for each in before:
+        told.has(_record(each))
     told.has(Record(0, NOON, ENTERING, "another@muc"))
     assert told.has(_record(event)) is news
 

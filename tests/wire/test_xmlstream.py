@@ -69,14 +69,14 @@ def outcome(
     pieces: Sequence[bytes], max_bytes: int = MAX_BYTES
 ) -> tuple[list[bytes], type[XmlStreamError] | None]:
     """What was read behind the header, and what was raised at the end."""
-    xml, found = stream(max_bytes), list[bytes]()
+    xml, elements = stream(max_bytes), list[bytes]()
     try:
         for piece in pieces:
-            for one in xml.feed(piece):
-                found.append(tostring(one))
+            for each in xml.feed(piece):
+                elements.append(tostring(each))
     except XmlStreamError as error:
-        return found[1:], type(error)
-    return found[1:], None
+        return elements[1:], type(error)
+    return elements[1:], None
 
 
 def torn(data: bytes, size: int) -> list[bytes]:
@@ -84,9 +84,9 @@ def torn(data: bytes, size: int) -> list[bytes]:
 
 
 def read(*pieces: bytes) -> list[bytes]:
-    found, error = outcome(pieces)
+    elements, error = outcome(pieces)
     assert error is None
-    return found
+    return elements
 
 
 WHOLE = read(STREAM)
@@ -96,7 +96,7 @@ def test_each_stanza_is_read_from_one_piece() -> None:
     xml = stream()
     header, *stanzas = xml.feed(STREAM)
     assert header.get("from") == "chat.example"
-    assert [one.tag.rpartition("}")[2] for one in stanzas] == [
+    assert [each.tag.rpartition("}")[2] for each in stanzas] == [
         "message", "presence", "message", "iq", "r",
     ]  # fmt: skip
     assert stanzas[0].findtext(f"{CLIENT}body") == "1 < 2 & \N{GRINNING FACE} > é]]"
@@ -111,7 +111,7 @@ def test_a_stanza_torn_at_any_byte_is_there_with_its_last_byte() -> None:
             xml = stream()
             assert len(list(xml.feed(HEADER))) == 1
             assert list(xml.feed(stanza[:at])) == []
-            assert [tostring(one) for one in xml.feed(stanza[at:])] == [whole]
+            assert [tostring(each) for each in xml.feed(stanza[at:])] == [whole]
 
 
 @given(cuts=st.lists(st.integers(0, len(STREAM)), max_size=12))
@@ -142,10 +142,10 @@ MARKS = (
 @given(pieces=st.lists(st.sampled_from(MARKS), max_size=30))
 def test_no_cut_changes_what_is_made_of_rubbish(pieces: list[bytes]) -> None:
     data = b"".join([*pieces, STANZAS[4]])
-    found, _ = outcome([HEADER + data])
+    elements, _ = outcome([HEADER + data])
     # How it ends is not compared: within a comment it is not known yet that text stands before it.
-    assert outcome([HEADER, *pieces, STANZAS[4]])[0] == found
-    assert outcome([HEADER, *torn(data, 1)])[0] == found
+    assert outcome([HEADER, *pieces, STANZAS[4]])[0] == elements
+    assert outcome([HEADER, *torn(data, 1)])[0] == elements
 
 
 @pytest.mark.parametrize("size", [1, 1_000])
@@ -197,10 +197,10 @@ def test_a_prolog_that_xmpp_allows_is_read(prolog: bytes, size: int) -> None:
     ],
 )  # fmt: skip
 def test_what_is_wrong_beyond_a_stanza_ends_the_stream_behind_it(broken: bytes, size: int) -> None:
-    found, error = outcome([HEADER, *torn(STANZAS[0] + broken, size)])
+    elements, error = outcome([HEADER, *torn(STANZAS[0] + broken, size)])
     assert error is NotWellFormedError
-    assert found[0] == WHOLE[0]
-    assert len(found) == 1 + broken.startswith(b"<message/>")
+    assert elements[0] == WHOLE[0]
+    assert len(elements) == 1 + broken.startswith(b"<message/>")
 
 
 @pytest.mark.parametrize("inside", [b"%b", b"<message>%b</message>"])
@@ -227,7 +227,7 @@ WITHIN = b"<message from='eve' id='bad'><a>it&apos;s</a>%b<iq from='boss'><a b='
 def test_a_malformed_tag_in_a_stanza_costs_that_stanza_alone(odd: bytes, size: int) -> None:
     xml = stream()
     pieces = [HEADER, *torn(WITHIN % odd + STANZAS[0] + b"</stream:stream>", size)]
-    damaged, behind = [one for piece in pieces for one in xml.feed(piece)][1:]
+    damaged, behind = [each for piece in pieces for each in xml.feed(piece)][1:]
     assert isinstance(damaged, DamagedElement)
     assert (damaged.attrib, damaged.condition) == ({"from": "eve", "id": "bad"}, "not-well-formed")
     assert tostring(behind) == WHOLE[0]
@@ -237,9 +237,9 @@ def test_a_malformed_tag_in_a_stanza_costs_that_stanza_alone(odd: bytes, size: i
 @pytest.mark.parametrize("size", [1, 1_000])
 @pytest.mark.parametrize("odd", [*NO_TAGS, b"<message / >"])
 def test_a_malformed_tag_between_two_stanzas_costs_neither(odd: bytes, size: int) -> None:
-    found, error = outcome([HEADER, *torn(STANZAS[0] + odd + STANZAS[1] * 2, size)])
-    assert (found[0], found[-2:], error) == (WHOLE[0], [WHOLE[1]] * 2, None)
-    assert found[1:-2] == [b"<%b />" % NAMELESS.encode()]
+    elements, error = outcome([HEADER, *torn(STANZAS[0] + odd + STANZAS[1] * 2, size)])
+    assert (elements[0], elements[-2:], error) == (WHOLE[0], [WHOLE[1]] * 2, None)
+    assert elements[1:-2] == [b"<%b />" % NAMELESS.encode()]
 
 
 def test_malformed_tags_in_a_row_between_two_stanzas_are_told_once() -> None:
@@ -297,10 +297,10 @@ def test_of_a_stanza_with_a_raw_bracket_in_its_own_tag_the_sender_is_known(
 def test_the_stream_ends_where_a_malformed_tag_may_hide_the_end_of_a_stanza(
     data: bytes, size: int
 ) -> None:
-    found, error = outcome([HEADER, *torn(data + STANZAS[0], size)])
+    elements, error = outcome([HEADER, *torn(data + STANZAS[0], size)])
     assert error is not None
     assert issubclass(error, NotWellFormedError)
-    assert not [one for one in found if b"boss" in one]
+    assert not [each for each in elements if b"boss" in each]
 
 
 WORDS = st.sampled_from(["it's", "&lt;iq from='boss'/&gt;", "/ >", '="', "message", "]]&gt;", "'>"])
@@ -332,9 +332,9 @@ def test_nothing_within_a_stanza_becomes_a_stanza_whatever_is_malformed_beside_i
     parts = [child.encode() for child in children]
     parts[at:at] = odd
     data = b"<message from='eve'>%b</message>" % b"".join(parts) + STANZAS[1] * 3
-    found, error = outcome([HEADER, *torn(data, size)])
-    assert not [one for one in found if b"boss" in one]
-    assert error is not None or found[1:] == [WHOLE[1]] * 3
+    elements, error = outcome([HEADER, *torn(data, size)])
+    assert not [each for each in elements if b"boss" in each]
+    assert error is not None or elements[1:] == [WHOLE[1]] * 3
 
 
 LONG = b"n" * (MAX_NAMESPACE_BYTES + 1)
@@ -421,8 +421,8 @@ def test_no_stanza_leaves_memory_behind() -> None:
 
     def taken(rounds: int) -> int:
         for number in range(rounds):
-            for one in xml.feed(odd(number)):
-                del one
+            for each in xml.feed(odd(number)):
+                del each
         return memory()[0]
 
     with traced() as memory:
@@ -437,10 +437,10 @@ def test_an_element_of_the_most_bytes_is_whole_and_a_longer_one_is_skipped() -> 
         xml = stream()
         # The last byte comes alone: all others are counted before it is there.
         pieces = [HEADER, start[:10], *torn(message[:-1], 7_777), message[-1:], b"<presence/>"]
-        found = [one for piece in pieces for one in xml.feed(piece)][2:]
-        assert [getattr(one, "reason", "") for one in found] == [reason, ""]
-        assert len(tostring(found[0])) < 100 or not reason
-        assert [len(child.tail or "") for child in found[0]] == (
+        elements = [each for piece in pieces for each in xml.feed(piece)][2:]
+        assert [getattr(each, "reason", "") for each in elements] == [reason, ""]
+        assert len(tostring(elements[0])) < 100 or not reason
+        assert [len(child.tail or "") for child in elements[0]] == (
             [] if reason else [length - len(b"<message><a/></message>")]
         )
 
@@ -474,9 +474,9 @@ def test_a_cdata_section_that_is_not_whole_yet_has_a_bound() -> None:
     for length, error in ((MAX_TOKEN_BYTES, None), (MAX_TOKEN_BYTES + 1, StanzaTooLongError)):
         opening = b"![CDATA[".ljust(length, b"x")
         pieces = [HEADER, b"<message>some text<", opening, b"]]></message>"]
-        found, raised = outcome(pieces, 2 * MAX_TOKEN_BYTES)
+        elements, raised = outcome(pieces, 2 * MAX_TOKEN_BYTES)
         assert raised is error
-        assert len(found) == (error is None)
+        assert len(elements) == (error is None)
 
 
 @pytest.mark.parametrize("length", [MAX_TOKEN_BYTES, MAX_TOKEN_BYTES + 1])
@@ -497,18 +497,18 @@ def test_a_tag_that_is_too_long_while_it_is_not_whole_loses_its_stanza_alone(
     xml = stream(20 * MAX_TOKEN_BYTES)
     list(xml.feed(HEADER))
     pieces = [*torn(before + tag, 65_536), end + behind]
-    found = [one for piece in pieces for one in xml.feed(piece)]
-    assert [one.tag for one in found] == [f"{CLIENT}message", f"{CLIENT}presence"]
-    assert found[0].get("from") == "b"
+    elements = [each for piece in pieces for each in xml.feed(piece)]
+    assert [each.tag for each in elements] == [f"{CLIENT}message", f"{CLIENT}presence"]
+    assert elements[0].get("from") == "b"
     if length > MAX_TOKEN_BYTES and more == b"x":
-        assert isinstance(found[0], DamagedElement)
-        assert found[0].reason == "a tag in it has more than 1,048,576 bytes"
+        assert isinstance(elements[0], DamagedElement)
+        assert elements[0].reason == "a tag in it has more than 1,048,576 bytes"
         assert len(xml.raw) < MAX_TOKEN_BYTES
 
 
 @pytest.mark.parametrize("before", [0, 30_000])
 @pytest.mark.parametrize(
-    "one",
+    "part",
     [
         b" a%d='%s'" % (0, b"x" * 100_000),
         b" a%d='%s'" % (0, b' from="eve" ' * 10_000),
@@ -517,14 +517,14 @@ def test_a_tag_that_is_too_long_while_it_is_not_whole_loses_its_stanza_alone(
     ],
     ids=["long values", "with another sender in them", "short values", "long names"],
 )
-def test_of_a_stanza_with_a_long_tag_we_know_the_sender(one: bytes, before: int) -> None:
-    some = one * (before // len(one))
-    tag = b"<message%s from='b' type='c'%s>" % (some, one * (2 * MAX_TOKEN_BYTES // len(one)))
+def test_of_a_stanza_with_a_long_tag_we_know_the_sender(part: bytes, before: int) -> None:
+    some = part * (before // len(part))
+    tag = b"<message%s from='b' type='c'%s>" % (some, part * (2 * MAX_TOKEN_BYTES // len(part)))
     xml = stream(20 * MAX_TOKEN_BYTES)
     pieces = [HEADER, *torn(tag, 8_191), b"<body>d</body></message>"]
-    (found,) = [element for piece in pieces for element in xml.feed(piece)][1:]
-    assert isinstance(found, DamagedElement)
-    assert found.attrib == {"from": "b", "type": "c"}
+    (elements,) = [element for piece in pieces for element in xml.feed(piece)][1:]
+    assert isinstance(elements, DamagedElement)
+    assert elements.attrib == {"from": "b", "type": "c"}
 
 
 @pytest.mark.parametrize("inside", [b"", b"<message>"], ids=["between stanzas", "in a stanza"])
@@ -539,13 +539,13 @@ def test_a_tag_without_end_takes_no_memory_beyond_its_limit(opening: bytes, insi
 
 
 def test_the_blanks_between_stanzas_are_not_kept() -> None:
-    found = list[Element]()
+    elements = list[Element]()
     xml = stream()
     with traced() as memory:
         for piece in (HEADER, *[b"<message/>", b" " * (MAX_BYTES // 2)] * 20):
-            found.extend(xml.feed(piece))
+            elements.extend(xml.feed(piece))
         assert memory()[0] < MAX_BYTES
-    assert [one.tail for one in found] == [None] * 21
+    assert [each.tail for each in elements] == [None] * 21
 
 
 @pytest.mark.parametrize(

@@ -13,15 +13,15 @@ def read(xml: str) -> Element:
     return fromstring(f"<s xmlns='{CLIENT}'>{xml}</s>")[0]  # noqa: S314 - it was written here
 
 
-def same(one: Element, other: Element) -> bool:
+def same(first: Element, other: Element) -> bool:
     return (
-        (one.tag, one.attrib, one.text or "", one.tail or "", len(one))
+        (first.tag, first.attrib, first.text or "", first.tail or "", len(first))
         == (other.tag, other.attrib, other.text or "", other.tail or "", len(other))
-    ) and all(map(same, one, other))
+    ) and all(map(same, first, other))
 
 
 _text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\ufffe\uffff"))
-_text = _text.filter(lambda it: not any(ord(one) < 32 and one not in "\t\n\r" for one in it))
+_text = _text.filter(lambda it: not any(ord(each) < 32 and each not in "\t\n\r" for each in it))
 _namespaces = st.sampled_from(["", CLIENT, "urn:a", "u'/><evil/><x a='", 'u"/><evil/>', "a&b<c>\t"])
 _local = st.sampled_from(["a", "b", "message", "xml", "ns0", "\u00e9"])
 

@@ -38,7 +38,7 @@ def trees(
         return element
 
     leaves = st.builds(made, st.sampled_from(namespaces), st.sampled_from(names), held, texts)
-    found = leaves
+    elements = leaves
     for _ in range(depth):
-        found = st.builds(filled, leaves, st.lists(found, max_size=3))
-    return found
+        elements = st.builds(filled, leaves, st.lists(elements, max_size=3))
+    return elements

@@ -25,11 +25,11 @@ def features(*mechanisms: str, bindings: Sequence[str] = ()) -> Element:
     made = Element("features")
     if bindings:
         named = SubElement(made, f"{{{SASL_CB}}}sasl-channel-binding")
-        for one in bindings:
-            SubElement(named, f"{{{SASL_CB}}}channel-binding", {"type": one})
+        for each in bindings:
+            SubElement(named, f"{{{SASL_CB}}}channel-binding", {"type": each})
     listed = SubElement(made, f"{{{SASL}}}mechanisms")
-    for one in mechanisms:
-        SubElement(listed, f"{{{SASL}}}mechanism").text = one
+    for each in mechanisms:
+        SubElement(listed, f"{{{SASL}}}mechanism").text = each
     return made
 
 

@@ -52,16 +52,16 @@ class PlayedArchive:
         assert to == ROOM
         assert payload.get("queryid") == id_
         self.queries.append(payload)
-        found = self._found(asked_for(payload))
+        lines = self._found(asked_for(payload))
         most = min(int(paging(payload, "max") or self.most), self.most)
         after, before = paging(payload, "after"), paging(payload, "before")
         if (after or before) and self._index(after or before or "") >= len(self.lines):
             raise IqError(StanzaError("item-not-found"))
         if before is not None:
-            left = found[: bisect_left(found, self._index(before))] if before else found
+            left = lines[: bisect_left(lines, self._index(before))] if before else lines
             given = left[-most:]
         else:
-            left = found[bisect_right(found, self._index(after)) :] if after else found
+            left = lines[bisect_right(lines, self._index(after)) :] if after else lines
             given = left[:most]
         for index in given:
             if not take(result_of(id_, self._id(index), self.lines[index])):
@@ -144,8 +144,8 @@ def stamp(second: int) -> str:
 
 def asked_for(payload: Element) -> dict[str, str]:
     return {
-        one.get("var", ""): one.findtext(f"{{{DATA_FORMS}}}value") or ""
-        for one in payload.iterfind(f"{{{DATA_FORMS}}}x/{{{DATA_FORMS}}}field")
+        each.get("var", ""): each.findtext(f"{{{DATA_FORMS}}}value") or ""
+        for each in payload.iterfind(f"{{{DATA_FORMS}}}x/{{{DATA_FORMS}}}field")
     }
 
 
@@ -173,7 +173,7 @@ async def find(
     kept: list[ArchiveResult] = []
 
     async def keep(result: ArchiveResult) -> bool | None:
-        if not any(isinstance(one, MessageReceived) and wanted(one) for one in result.events):
+        if not any(isinstance(each, MessageReceived) and wanted(each) for each in result.events):
             return None
         kept.append(result)
         return True
@@ -185,5 +185,8 @@ async def find(
 
 def said(results: Sequence[ArchiveResult]) -> list[str]:
     return [
-        event.body for one in results for event in one.events if isinstance(event, MessageReceived)
+        event.body
+        for each in results
+        for event in each.events
+        if isinstance(event, MessageReceived)
     ]

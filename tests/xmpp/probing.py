@@ -25,18 +25,18 @@ async def check(
 
 
 def names(report: Report) -> list[str]:
-    return [one.name for one in report.phases]
+    return [each.name for each in report.phases]
 
 
 def detail(report: Report, name: str) -> str:
-    (found,) = (one.detail for one in report.phases if one.name == name)
-    return found
+    (text,) = (each.detail for each in report.phases if each.name == name)
+    return text
 
 
 def failed(report: Report, name: str) -> CheckStage:
     """The stage that failed: the last one, and no other."""
     assert not report.ok
-    assert [one.name for one in report.phases if not one.ok] == [name], report
+    assert [each.name for each in report.phases if not each.ok] == [name], report
     last = report.phases[-1]
     assert last.name == name
     assert last.hint

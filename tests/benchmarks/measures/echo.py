@@ -15,14 +15,14 @@ WARM_CALLS = 200
 def measure(bench: Bench) -> Outcome:
     """Ask, wait for the reply, ask again."""
     names = (BRIDGE, LOOP, TASKS, SDK)
-    found = alternated(bench.pairs, {name: partial(_asked, bench, name) for name in names})
+    results = alternated(bench.pairs, {name: partial(_asked, bench, name) for name in names})
     middle = {
         name: Series(name, "p50", "µs", tuple(percentile(run, 0.5) for run in runs))
-        for name, runs in found.items()
+        for name, runs in results.items()
     }
     worst = [
         Series(name, "p99", "µs", tuple(percentile(run, 0.99) for run in runs))
-        for name, runs in found.items()
+        for name, runs in results.items()
     ]
     return Outcome(
         NAME,

@@ -25,7 +25,7 @@ def measure(bench: Bench) -> Outcome:
         Series(contender, what, "MB/s", tuple(values))
         for contender, what, values in json.loads(ran.stdout)
     )
-    slowest = min(series, key=lambda one: one.median)
+    slowest = min(series, key=lambda each: each.median)
     return Outcome(
         NAME,
         "`explain` on the log of a bot in a busy room",

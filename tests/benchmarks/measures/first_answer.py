@@ -29,8 +29,8 @@ def measure(bench: Bench) -> Outcome:
         },
     )
     series = {
-        name: Series(name, "start to tools/list", "ms", tuple(1000 * one for one in found))
-        for name, found in (*beside_floor.items(), *beside_rivals.items())
+        name: Series(name, "start to tools/list", "ms", tuple(1000 * each for each in times))
+        for name, times in (*beside_floor.items(), *beside_rivals.items())
     }
     over_floor = series[BRIDGE].over(series[FLOOR])
     over_sdk = series[SDK].over(series[AMONG_RIVALS])

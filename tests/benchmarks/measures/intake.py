@@ -29,7 +29,7 @@ def measure(bench: Bench) -> Outcome:
         logged = {**settings, "BRIDGE_STORE": str(bench.folder / "rooms.db")}
         return flooded(bench.bridge(logged), b"Z joined\n")
 
-    found = alternated(
+    results = alternated(
         bench.pairs,
         {
             BRIDGE: lambda: flooded(bench.bridge(settings), b"Z joined\n"),
@@ -40,7 +40,7 @@ def measure(bench: Bench) -> Outcome:
     rates, costs = (
         {
             name: Series(name, what, unit, tuple(run[place] for run in runs))
-            for name, runs in found.items()
+            for name, runs in results.items()
         }
         for place, (what, unit) in enumerate((("rate", "messages/s"), ("CPU", "µs/message")))
     )

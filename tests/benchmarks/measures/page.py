@@ -23,7 +23,7 @@ def measure(bench: Bench) -> Outcome:
     """Open pages from disk, until they are drawn and the list has gone to its last event."""
     large, small = encode(crowd(OCCUPANTS, MAX_EVENTS)), encode(crowd(1, 1))
     with chromium() as browser:
-        found = alternated(
+        results = alternated(
             bench.pairs,
             {
                 BRIDGE: lambda: _opened(browser, bench, large, MAX_EVENTS),
@@ -33,7 +33,7 @@ def measure(bench: Bench) -> Outcome:
         version = browser.version
     series = {
         name: Series(name, "navigation to a list that answers", "s", tuple(seconds))
-        for name, seconds in found.items()
+        for name, seconds in results.items()
     }
     return Outcome(
         NAME,

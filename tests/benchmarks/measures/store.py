@@ -35,8 +35,8 @@ def measure(bench: Bench) -> Outcome:
         path = bench.folder / "rooms.db"
         more = {"BRIDGE_STORE": str(path), "BRIDGE_STORE_STANZAS": stanzas}
         with bench.bridge({**settings, **more}) as peer:
-            found = _flooded(bench, peer)
-        return (*found, _bytes_each(path))
+            figures = _flooded(bench, peer)
+        return (*figures, _bytes_each(path))
 
     def alone() -> Sequence[float]:
         with bench.bridge(settings) as peer:

@@ -112,7 +112,8 @@ class Stage:
             while wanted:  # the store tells nobody
                 events = map(json.loads, (await self.logged()).splitlines())
                 shown = {
-                    (one.get("body", one.get("subject")), one.get("direction")) for one in events
+                    (each.get("body", each.get("subject")), each.get("direction"))
+                    for each in events
                 }
                 wanted -= shown
 
@@ -261,7 +262,7 @@ def _dump(server: Postgresql, file: Path) -> None:
         ["pg_dump", *options, f"--dbname={server.url()}"],
         check=True, capture_output=True, text=True,
     ).stdout  # fmt: skip
-    lines = (one for one in dumped.splitlines() if one and not one.startswith(("--", "\\")))
+    lines = (each for each in dumped.splitlines() if each and not each.startswith(("--", "\\")))
     file.write_text("".join(f"{line}\n" for line in lines))
 
 

@@ -181,8 +181,8 @@ PAIRS: dict[str, tuple[list[Act], dict[str, bool], bool]] = {
 @pytest.mark.parametrize("name", PAIRS)
 def test_two_programs_answer_each_other_if_both_do_it_fast_and_evenly(name: str) -> None:
     acts, programs, wrong = PAIRS[name]
-    verdict, found, *_ = find(evidence(acts, programs=programs))
-    assert (found["pair"].ok is False) is wrong
+    verdict, findings, *_ = find(evidence(acts, programs=programs))
+    assert (findings["pair"].ok is False) is wrong
     if wrong:
         count = 18 if "three" in name else len([it for _, it in acts if getattr(it, "body", "")])
         who = '"Robot", "Parrot" and "Eve"' if "three" in name else '"Robot" and "Parrot"'
@@ -192,10 +192,10 @@ def test_two_programs_answer_each_other_if_both_do_it_fast_and_evenly(name: str)
 
 
 def test_two_who_say_that_they_are_programs_are_told_apart_from_a_loop_if_they_are_slow() -> None:
-    found = find(evidence(spaced(TURN_SECONDS, *duet(MANY)), programs=BOTH))
-    assert (found.outcome, found.finding) == ("unknown", "pair")
-    assert found.findings["pair"].ok is None
-    assert found.verdict.count('"Robot" and "Parrot" answer each other: 12 messages') == 1
+    diagnosis = find(evidence(spaced(TURN_SECONDS, *duet(MANY)), programs=BOTH))
+    assert (diagnosis.outcome, diagnosis.finding) == ("unknown", "pair")
+    assert diagnosis.findings["pair"].ok is None
+    assert diagnosis.verdict.count('"Robot" and "Parrot" answer each other: 12 messages') == 1
     _, findings, *_ = find(evidence(spaced(TURN_SECONDS, *duet(MANY)), programs={"Robot": True}))
     assert not findings["pair"].remark
 
@@ -210,9 +210,9 @@ def test_another_debug_bridge_is_no_partner_in_a_loop() -> None:
 @pytest.mark.parametrize("nickname", TRIO)
 def test_a_loop_of_three_is_named_whichever_is_asked_about(nickname: str) -> None:
     asked = replace(BOT, jid=f"{ROOM}/{nickname}", nickname=nickname, visible_nickname="")
-    found = find(evidence(spaced(0.3, *duet(18, *TRIO)), occupant=asked, recorded=True))
-    assert (found.outcome, found.finding) == ("cause", "pair")
-    assert all(f'"{name}"' in found.verdict for name in TRIO)
+    diagnosis = find(evidence(spaced(0.3, *duet(18, *TRIO)), occupant=asked, recorded=True))
+    assert (diagnosis.outcome, diagnosis.finding) == ("cause", "pair")
+    assert all(f'"{name}"' in diagnosis.verdict for name in TRIO)
 
 
 def test_who_is_in_a_loop_looks_like_a_program_whatever_the_words_and_the_clients() -> None:
@@ -257,10 +257,10 @@ def test_who_is_away_three_times_an_hour_comes_and_goes(
     acts: list[Act], after: float, words: str
 ) -> None:
     given = evidence(acts)
-    found = look("stays", given._replace(now=given.now + after))
-    assert (found.ok is False) is ("lost connection" in found.detail) is bool(words)
-    assert words in found.detail
-    assert ("idle timeout?" in found.hint) is ("every" in words)
+    finding = look("stays", given._replace(now=given.now + after))
+    assert (finding.ok is False) is ("lost connection" in finding.detail) is bool(words)
+    assert words in finding.detail
+    assert ("idle timeout?" in finding.hint) is ("every" in words)
 
 
 ASK, ANSWER = said("Wilma", "!ping", id="a"), said("Robot", "pong")
@@ -346,9 +346,9 @@ HISTORIES: dict[str, tuple[list[Act], bool | None]] = {
 @pytest.mark.parametrize("name", HISTORIES)
 def test_the_history_is_answered_by_what_repeats_an_answer_or_answers_several(name: str) -> None:
     acts, ok = HISTORIES[name]
-    found = look("history", evidence(acts))
-    assert found.ok is ok
-    assert ("XEP-0203" in found.hint) is (ok is False)
+    finding = look("history", evidence(acts))
+    assert finding.ok is ok
+    assert ("XEP-0203" in finding.hint) is (ok is False)
 
 
 def test_the_answer_to_the_history_is_told_with_what_it_answered_before() -> None:
@@ -393,9 +393,9 @@ SENDERS: dict[str, tuple[list[Act], bool | None, str]] = {
 @pytest.mark.parametrize("name", SENDERS)
 def test_who_is_answered_is_compared_with_the_bridge(name: str) -> None:
     acts, ok, differs = SENDERS[name]
-    found = look("senders", evidence(acts))
-    assert found.ok is ok
-    assert differs in found.detail
+    finding = look("senders", evidence(acts))
+    assert finding.ok is ok
+    assert differs in finding.detail
 
 
 def test_what_differs_between_two_senders_is_told() -> None:
@@ -502,8 +502,8 @@ def test_a_ghost_is_silent_while_its_namesake_of_the_same_account_answers(
     given = evidence([], occupant=bot, ping=own, namesakes={"Robot-2": other})
     occupants = (*given.status.occupants, namesake)
     given = given._replace(status=replace(STATUS, occupants=occupants))
-    found = look("ghost", given)
-    assert (found.ok, found.remark) == (ok, remark)
+    finding = look("ghost", given)
+    assert (finding.ok, finding.remark) == (ok, remark)
     dead = "Robot" if own is DEAD else "Robot-2"
     assert find(given)[0].startswith(f'"{dead}" does not answer a ping, and "Robot') is (
         ok is False
@@ -538,11 +538,11 @@ def test_what_reaches_it_encrypted_is_a_cause_if_only_that_was_left_without_an_a
     name: str,
 ) -> None:
     events, ok, remark = SECRETS[name]
-    found = find(evidence(spaced(1.0, *events)))
-    finding = found.findings["encrypted"]
+    diagnosis = find(evidence(spaced(1.0, *events)))
+    finding = diagnosis.findings["encrypted"]
     assert (finding.ok, finding.remark) == (ok, remark)
-    assert (found.finding == "encrypted") is (ok is False)
-    assert ('"Wilma" wrote with encryption ("OMEMO") at' in found.verdict) is (
+    assert (diagnosis.finding == "encrypted") is (ok is False)
+    assert ('"Wilma" wrote with encryption ("OMEMO") at' in diagnosis.verdict) is (
         ok is False or remark
     )
 
@@ -554,8 +554,8 @@ def test_a_temporary_room_goes_when_the_bridge_alone_is_in_it() -> None:
         assert look("room", given._replace(status=status)).ok is ok
         assert bool(status.warnings) is (persistent is False)
     alone = replace(STATUS, persistent=False)
-    found = look("room", given._replace(status=alone))
-    assert (found.ok, "muc#roomconfig_persistentroom" in found.hint) == (False, True)
+    finding = look("room", given._replace(status=alone))
+    assert (finding.ok, "muc#roomconfig_persistentroom" in finding.hint) == (False, True)
     assert "muc#roomconfig_persistentroom" in alone.warnings[0]
 
 
@@ -579,9 +579,9 @@ def gone_and_back(period: float, *, status: str | None = None, jitter: float = 0
     ],
 )
 def test_an_idle_timeout_is_told_from_a_restart(acts: list[Act], outcome: str, hint: str) -> None:
-    found = find(evidence(acts))
-    assert (found.outcome, found.finding) == (outcome, "stays")
-    assert hint in found.findings["stays"].hint
+    diagnosis = find(evidence(acts))
+    assert (diagnosis.outcome, diagnosis.finding) == (outcome, "stays")
+    assert hint in diagnosis.findings["stays"].hint
 
 
 def test_what_was_said_each_time_before_its_connection_broke_is_quoted() -> None:
@@ -680,8 +680,11 @@ def test_a_room_is_made_anew_only_by_a_bot_that_did_not_own_it_before() -> None:
             replace(came(), affiliation="owner", occupant_id="bot"),
         ]
         given = evidence(spaced(5.0, *acts), occupant=owner)
-        found = find(given._replace(status=replace(given.status, persistent=False)))
-        assert (found.findings["room"].ok, found.findings["room"].remark) == (ok, ok is None)
-        assert ('" made it anew' in found.verdict, found.outcome) == (
+        diagnosis = find(given._replace(status=replace(given.status, persistent=False)))
+        assert (diagnosis.findings["room"].ok, diagnosis.findings["room"].remark) == (
+            ok,
+            ok is None,
+        )
+        assert ('" made it anew' in diagnosis.verdict, diagnosis.outcome) == (
             (True, "cause") if ok is False else (False, "unknown")
         )

@@ -61,31 +61,31 @@ def evidence(*events: Event, seconds: float = 1.0, **more: object) -> Evidence:
 def test_a_healthy_bot_has_only_good_findings() -> None:
     jid = replace(BOT, real_jid="robot@example/r")
     given = evidence(SENT, HEARD, said("pong"), occupant=jid, answers=[PONG])
-    verdict, found, *_ = find(given)
+    verdict, findings, *_ = find(given)
     nothing_to_look_at = dict.fromkeys(("ghost", "history", "room", "stream"))
     expected = {**dict.fromkeys(FINDINGS, True), **nothing_to_look_at}
-    assert {name: (one.ok, one.hint) for name, one in found.items()} == {
+    assert {name: (each.ok, each.hint) for name, each in findings.items()} == {
         name: (ok, "") for name, ok in expected.items()
     }
     assert verdict == NOTHING
 
 
 def test_before_anything_was_said_the_next_step_is_to_say_something() -> None:
-    found = find(evidence())
-    assert "The bridge has said nothing in the room yet." in found.verdict
+    diagnosis = find(evidence())
+    assert "The bridge has said nothing in the room yet." in diagnosis.verdict
     asking = {"message": "!ping", "awaitSeconds": 10, "from": "Robot"}
-    assert (found.outcome, found.step) == ("unknown", Step("xmppSend", asking))
-    assert found.findings["said"].ok is None
+    assert (diagnosis.outcome, diagnosis.step) == ("unknown", Step("xmppSend", asking))
+    assert diagnosis.findings["said"].ok is None
 
 
 def test_out_of_the_room_the_cause_of_that_is_the_verdict() -> None:
     out = replace(STATUS, phase=Phase.WAITING, occupants=())
-    verdict, found, *_ = find(evidence(said("pong"), status=out, occupant=None, ping=None))
+    verdict, findings, *_ = find(evidence(said("pong"), status=out, occupant=None, ping=None))
     assert verdict == f"Not in the room {ROOM} yet (phase waiting)."
-    assert found["bridge"].hint
+    assert findings["bridge"].hint
     unknown = {"present", "voice", "account", "ping"}
-    assert {name for name in unknown if found[name].ok is None} == unknown
-    assert found["said"].detail.startswith('"Robot" last said "pong" at ')
+    assert {name for name in unknown if findings[name].ok is None} == unknown
+    assert findings["said"].detail.startswith('"Robot" last said "pong" at ')
 
 
 @pytest.mark.parametrize("how", ["public", "private", "encrypted", "no-body", "error"])
@@ -95,12 +95,12 @@ def test_a_ping_without_an_answer_is_a_remark_once_the_bot_has_answered_the_brid
     answer = PONG | {"how": how, "condition": "forbidden"}
     namesakes = {"Robot-2": Ping(0.01, None, "It answers.", alone=False)}
     given = evidence(SENT, HEARD, said("pong"), ping=DEAD, answers=[answer], namesakes=namesakes)
-    verdict, found, *_ = find(given)
-    assert (found["ping"].ok, found["ping"].hint) == (None, "")
-    remark = found["ping"].detail
+    verdict, findings, *_ = find(given)
+    assert (findings["ping"].ok, findings["ping"].hint) == (None, "")
+    remark = findings["ping"].detail
     assert remark.startswith('"Robot" does not answer a ping within 5 s (')
-    assert found["ghost"].ok is True
-    assert verdict == (f"{NOTHING} {remark}" if how == "public" else found["answer"].detail)
+    assert findings["ghost"].ok is True
+    assert verdict == (f"{NOTHING} {remark}" if how == "public" else findings["answer"].detail)
     silent = find(given._replace(answers=[], namesakes={}, now=given.now + WATCHED_SECONDS))
     assert silent.verdict == silent.findings["ping"].detail
     assert silent.findings["ping"].ok is False
@@ -136,17 +136,17 @@ def test_a_room_that_was_destroyed_or_put_the_bridge_out_is_not_entered_by_a_che
 def test_if_another_answered_first_the_bot_is_waited_for(
     more: list[Event], now: float, step: Step | None
 ) -> None:
-    found = find(evidence(SENT, HEARD, *more)._replace(now=now))
-    assert (found.outcome, found.finding, found.step) == ("unknown", "answer", step)
+    diagnosis = find(evidence(SENT, HEARD, *more)._replace(now=now))
+    assert (diagnosis.outcome, diagnosis.finding, diagnosis.step) == ("unknown", "answer", step)
 
 
 def test_who_says_the_same_again_and_again_may_report_it_and_is_not_accused() -> None:
     alarm = [said("ALERT disk full")] * (LOOP_REPEATS + 3)
-    found = find(evidence(*alarm, seconds=0.5))
-    assert (found.outcome, found.finding) == ("unknown", "loop")
-    assert "or reports the same each time" in found.verdict
-    found = find(evidence(*alarm, PLAIN, *_echoes(LOOP_REPEATS + 1), seconds=0.5))
-    assert (found.outcome, found.finding) == ("cause", "loop")
+    diagnosis = find(evidence(*alarm, seconds=0.5))
+    assert (diagnosis.outcome, diagnosis.finding) == ("unknown", "loop")
+    assert "or reports the same each time" in diagnosis.verdict
+    diagnosis = find(evidence(*alarm, PLAIN, *_echoes(LOOP_REPEATS + 1), seconds=0.5))
+    assert (diagnosis.outcome, diagnosis.finding) == ("cause", "loop")
 
 
 def test_a_subject_in_place_of_an_answer_is_named() -> None:
@@ -171,14 +171,14 @@ RENAMED = NicknameChanged(ROBOT, "Robot", "R2")
 
 def test_a_nickname_like_another_hides_neither_that_nor_the_rooms() -> None:
     there = [
-        Occupant(f"{ROOM}/{one}", one, "participant", "none", 0.0) for one in ("Robot", "ROBOT")
+        Occupant(f"{ROOM}/{each}", each, "participant", "none", 0.0) for each in ("Robot", "ROBOT")
     ]
     status = replace(STATUS, occupants=tuple(there))
     rooms = ["loby@conference.example"]
-    found = look("present", evidence(occupant=None, nickname="robot", status=status, rooms=rooms))
-    assert 'in the room is "Robot", "ROBOT"; rooms of the service' in found.detail
-    assert "Case and hidden characters" in found.hint
-    assert "Is the program running" in found.hint
+    finding = look("present", evidence(occupant=None, nickname="robot", status=status, rooms=rooms))
+    assert 'in the room is "Robot", "ROBOT"; rooms of the service' in finding.detail
+    assert "Case and hidden characters" in finding.hint
+    assert "Is the program running" in finding.hint
 
 
 TAKEN = OccupantChanged(ROBOT, "Robot", "visitor", "none", actor="Wilma", former_role="participant")
@@ -192,8 +192,8 @@ def test_an_account_is_compared_without_its_resource() -> None:
     ]
     bot = replace(BOT, real_jid="robot@x/1")
     status = replace(STATUS, occupants=(bot, *others))
-    found = look("account", evidence(occupant=bot, status=status))
-    assert found.detail == '"Robot" has the same account as "Robot-2", the bridge itself.'
+    finding = look("account", evidence(occupant=bot, status=status))
+    assert finding.detail == '"Robot" has the same account as "Robot-2", the bridge itself.'
     alone = replace(STATUS, occupants=(bot, others[1]))
     assert look("account", evidence(occupant=bot, status=alone)).ok is True
 
@@ -321,10 +321,10 @@ FOUND: list[tuple[str, Evidence, bool | None, str]] = [
 
 @pytest.mark.parametrize(("name", "given", "ok", "words"), FOUND)
 def test_each_finding_is_told(name: str, given: Evidence, ok: bool | None, words: str) -> None:
-    found = look(name, given)
-    assert found.ok is ok
-    assert words in found.detail
-    assert ok is None or bool(found.hint) is not ok
+    finding = look(name, given)
+    assert finding.ok is ok
+    assert words in finding.detail
+    assert ok is None or bool(finding.hint) is not ok
 
 
 @pytest.mark.parametrize(
@@ -355,9 +355,9 @@ def test_an_answer_is_given_twice_where_nobody_else_may_have_asked_for_it(
     before: tuple[Event, ...], after: tuple[Event, ...], twice: bool
 ) -> None:
     sent, heard = replace(SENT, id="m9"), HEARD._replace(id="m9")
-    verdict, found, *_ = find(evidence(*before, sent, heard, *after, answers=[PONG]))
+    verdict, findings, *_ = find(evidence(*before, sent, heard, *after, answers=[PONG]))
     told = f'"Robot" answered twice in the same words, {UNLESS}.'
-    assert (found["answer"].detail == told) is twice
+    assert (findings["answer"].detail == told) is twice
     assert (verdict == NOTHING) is not twice
 
 
@@ -373,10 +373,10 @@ def test_what_the_room_tells_because_we_came_is_nobodys_question() -> None:
     before = (came("Wilma"), came("Fred"), SUBJECT, ENTERED)
     sent, heard = replace(SENT, id="m9"), HEARD._replace(id="m9")
     given = (*before, sent, heard, PONGS, PONGS)
-    _, found, *_ = find(evidence(*given, told=3, answers=[PONG]))
-    assert found["answer"].detail == f'"Robot" answered twice in the same words, {UNLESS}.'
-    _, found, *_ = find(evidence(*given, answers=[PONG]))
-    assert found["answer"].ok
+    _, findings, *_ = find(evidence(*given, told=3, answers=[PONG]))
+    assert findings["answer"].detail == f'"Robot" answered twice in the same words, {UNLESS}.'
+    _, findings, *_ = find(evidence(*given, answers=[PONG]))
+    assert findings["answer"].ok
 
 
 def _exchange(number: int, *then: Event) -> list[Event]:
@@ -403,11 +403,11 @@ PARROTED = [said(str(word), who) for word in range(9) for who in ("Eve", "Eve", 
     ],
 )
 def test_the_same_answer_of_another_is_told(events: list[Event], how: str | None) -> None:
-    verdict, found, *_ = find(evidence(*events, answers=[PONG]))
-    assert found["alike"].ok is (how is None)
+    verdict, findings, *_ = find(evidence(*events, answers=[PONG]))
+    assert findings["alike"].ok is (how is None)
     detail = f'"Eve" gave the same answer as "Robot", {how}.'
     assert verdict == (NOTHING if how is None else f"{NOTHING} {detail}")
-    assert bool(found["alike"].hint) is (how is not None)
+    assert bool(findings["alike"].hint) is (how is not None)
 
 
 MALICE: dict[str, Event] = {
@@ -462,9 +462,9 @@ def test_who_took_its_nickname_meanwhile_does_not_hide_why_it_left() -> None:
         ({"occupant_id": "a"}, {"jid": "robot@x/1"}, "it, or another occupant (the room shows"),
     ):
         last, before = replace(left(), **other), replace(KICK, **shown)  # type: ignore[arg-type]
-        found = look("present", evidence(before, came(), last, occupant=None))
-        assert f"it went by itself; before, {who}" in found.detail
-        assert 'kicked by "Wilma"' in found.detail
+        finding = look("present", evidence(before, came(), last, occupant=None))
+        assert f"it went by itself; before, {who}" in finding.detail
+        assert 'kicked by "Wilma"' in finding.detail
     many = look("present", evidence(*[left()] * 9, occupant=None))
     assert many.detail.count("left the room") == DEPARTURES
 
@@ -524,7 +524,7 @@ def test_who_is_shown_with_account_and_id_together_is_one_person() -> None:
 def test_only_what_we_said_last_counts() -> None:
     again = replace(SENT, id="m2"), HEARD._replace(id="m2")
     given = evidence(SENT, HEARD, said("pong"), *again, said("pong 2"))
-    assert [one.event for one in given.past.replies] == [said("pong 2")]
+    assert [each.event for each in given.past.replies] == [said("pong 2")]
     assert given.past.outcome is not None
     assert given.past.outcome.event == again[1]
 
@@ -536,13 +536,13 @@ def test_an_error_after_the_reflection_leaves_what_was_heard_heard() -> None:
     assert given.past.outcome is not None
     assert given.past.outcome.event == HEARD
     # What the room returned is no answer of the occupant's, nor is another occupant's error.
-    assert [one.event for one in given.past.replies] == [theirs]
+    assert [each.event for each in given.past.replies] == [theirs]
 
 
 def test_silence_tells_nothing_of_who_got_something_else() -> None:
     disguised = (replace(SENT, body="!p\u200bing"), HEARD._replace(body="!p\u200bing"))
-    verdict, found, *_ = find(evidence(*disguised))
-    assert found["answer"].ok is None
+    verdict, findings, *_ = find(evidence(*disguised))
+    assert findings["answer"].ok is None
     assert "hidden characters" in verdict
     assert "McpDebug" in verdict
 
@@ -560,10 +560,10 @@ def test_strangers_words_are_quoted_and_cut() -> None:
     gone = replace(left(name), reason=name, actor=name)
     past.read(journal.append(event, 0.0, ROOM) for event in (gone, said(name, name)))
     given = evidence(nickname=name, occupant=None)
-    for one in find(given._replace(past=past))[1].values():
-        assert "\u202e" not in one.detail
-        assert len(one.detail) < 1_000
-        assert "Ignore" not in one.hint
+    for each in find(given._replace(past=past))[1].values():
+        assert "\u202e" not in each.detail
+        assert len(each.detail) < 1_000
+        assert "Ignore" not in each.hint
 
 
 def test_who_speaks_between_the_question_and_the_answer_may_have_been_answered() -> None:
@@ -585,10 +585,10 @@ def test_who_has_the_nickname_now_does_not_hide_who_had_it_before() -> None:
     eve = replace(BOT, occupant_id="eve")
     kicked = replace(KICK, occupant_id="robot")
     entered = replace(came(), occupant_id="eve")
-    verdict, found, *_ = find(
+    verdict, findings, *_ = find(
         evidence(kicked, entered, SENT, HEARD, PONGS, occupant=eve, answers=[PONG])
     )
-    assert found["present"].ok is True
+    assert findings["present"].ok is True
     assert verdict.startswith(NOTHING.rstrip("."))
     assert "Before, another occupant of this nickname left the room at" in verdict
     assert 'kicked by "Wilma"' in verdict
@@ -604,9 +604,9 @@ def test_who_has_the_nickname_now_does_not_hide_who_had_it_before() -> None:
 
 def test_who_comes_and_goes_under_its_nickname_does_not_hide_why_it_left() -> None:
     kicked, gone = replace(KICK, occupant_id="robot"), replace(left(), occupant_id="eve")
-    found = look("present", evidence(kicked, *[gone] * 9, occupant=None))
-    assert "before, another occupant of this nickname left the room" in found.detail
-    assert 'kicked by "Wilma"' in found.detail
+    finding = look("present", evidence(kicked, *[gone] * 9, occupant=None))
+    assert "before, another occupant of this nickname left the room" in finding.detail
+    assert 'kicked by "Wilma"' in finding.detail
 
 
 def test_what_it_said_as_a_participant_gives_a_visitor_no_voice() -> None:

@@ -31,13 +31,13 @@ def alarms(seed: int) -> list[str]:
             wrong += [finding.detail] if outcome == "cause" or finding.ok is False else []
         phone = room.kind in {"phones", "greeted"} and who in room.people
         allowed = {"stays"} if phone else set()  # it was asked for by name
-        found = find(known)
+        raised = find(known)
         wrong += [
             finding.detail
-            for name, finding in found.findings.items()
+            for name, finding in raised.findings.items()
             if finding.ok is False and name not in allowed
         ]
-        wrong += [found.verdict] if found.outcome == "cause" and not wrong and not phone else []
+        wrong += [raised.verdict] if raised.outcome == "cause" and not wrong and not phone else []
     return wrong
 
 
@@ -62,13 +62,13 @@ def _evidence(room: Week, acts: list[Act], who: str) -> Evidence:
 @pytest.mark.parametrize("kind", KINDS)
 def test_nothing_is_found_wrong_in_a_healthy_room(kind: str) -> None:
     seeds = range(KINDS.index(kind), SEEDS, len(KINDS))
-    assert {seed: found for seed in seeds if (found := alarms(seed))} == {}
+    assert {seed: raised for seed in seeds if (raised := alarms(seed))} == {}
 
 
 if __name__ == "__main__":
     first, last = (0, *map(int, sys.argv[1:]))[-2:]
-    rooms = {seed: found for seed in range(first, last) if (found := alarms(seed))}
-    for seed, found in rooms.items():
-        print(seed, KINDS[seed % len(KINDS)], *found)  # noqa: T201 - run by hand
+    rooms = {seed: raised for seed in range(first, last) if (raised := alarms(seed))}
+    for seed, raised in rooms.items():
+        print(seed, KINDS[seed % len(KINDS)], *raised)  # noqa: T201 - run by hand
     print(f"{last - first} weeks, {len(rooms)} with an alarm")  # noqa: T201 - run by hand
     sys.exit(bool(rooms))

@@ -34,7 +34,7 @@ async def test_a_way_that_works_passes_every_stage(endpoint: Endpoint) -> None:
     report = await check(environment, send=True)
     assert names(report) == CHECK_STAGES
     assert report.ok
-    assert sum(one.ms for one in report.phases) <= report.ms
+    assert sum(each.ms for each in report.phases) <= report.ms
     assert environment["XMPP_SERVICE"] in detail(report, "resolve")
     assert detail(report, "connect").endswith(": connected")
     assert "offered: " in detail(report, "sasl")
@@ -68,14 +68,14 @@ async def test_a_room_that_was_not_there_is_told_and_not_left_over(xmpp_server: 
     assert names(report) == [name for name in CHECK_STAGES if name != "send"]
     assert "does not exist yet" in detail(report, "disco")
     assert report.created
-    assert "MUC_ROOM" in next(one.hint for one in report.phases if one.name == "join")
+    assert "MUC_ROOM" in next(each.hint for each in report.phases if each.name == "join")
     assert report.diagnosis.startswith("Everything works: in the room ")
     assert "did not exist before" in report.diagnosis
     async with Witness(xmpp_server, xmpp_server.witness, room, "Wilma") as wilma:
         assert wilma.created
         assert (await check(environment, must_exist=True)).ok
         wilma.say("the end")  # it sends only when it is told to
-        assert (await wilma.heard(lambda one: True)).body == "the end"
+        assert (await wilma.heard(lambda each: True)).body == "the end"
 
 
 async def test_others_see_it_come_under_its_own_name_speak_and_go(xmpp_server: XmppServer) -> None:
@@ -98,7 +98,7 @@ async def test_checks_that_are_off_are_told_of_where_they_would_be(prosody: Xmpp
         prosody.environment(XMPP_TLS_CA_FILE=None, NODE_TLS_REJECT_UNAUTHORIZED="0")
     )
     assert report.ok
-    (tls,) = (one for one in report.phases if one.name == "tls")
+    (tls,) = (each for each in report.phases if each.name == "tls")
     assert "NODE_TLS_REJECT_UNAUTHORIZED" in tls.hint
     assert "days left" in tls.detail
     # Prosody 0.12 offers no channel binding over TLS 1.3, Prosody 13 only `tls-exporter`.
@@ -156,7 +156,7 @@ def answering(
                         wire.send(f"<presence type='unavailable' from='{to}'>{user}</presence>")
                 case "presence", _:
                     us = to
-                    here = "".join(scripted.present(one) for one in others)
+                    here = "".join(scripted.present(each) for each in others)
                     here += scripted.present(to.partition("/")[2], 110)
                     wire.send(refuses.format(us=us) or here)
                 case "message", _:

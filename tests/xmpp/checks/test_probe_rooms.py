@@ -26,11 +26,11 @@ ROOMS = ",".join((LOBBY, LOGS, TEAM))
 
 
 def stages(report: Report) -> list[tuple[str, str | None, bool]]:
-    return [(one.name, one.room, one.ok) for one in report.phases]
+    return [(each.name, each.room, each.ok) for each in report.phases]
 
 
 def of(report: Report, room: str) -> dict[str, CheckStage]:
-    return {one.name: one for one in report.phases if one.room == room}
+    return {each.name: each for each in report.phases if each.room == room}
 
 
 async def test_a_room_that_refuses_us_keeps_us_from_no_other(real_server: XmppServer) -> None:
@@ -51,8 +51,8 @@ async def test_a_room_that_refuses_us_keeps_us_from_no_other(real_server: XmppSe
         # Who is let into no room is seen in none.
         for witness in (closed, banning):
             witness.say("the end")
-            assert (await witness.heard(lambda one: True)).body == "the end"
-            assert not [one for one in witness.occupants if one.startswith("Beetle")]
+            assert (await witness.heard(lambda each: True)).body == "the end"
+            assert not [each for each in witness.occupants if each.startswith("Beetle")]
     assert stages(report)[len(CONNECTION_STAGES) :] == [
         ("disco", rooms[0], True),
         ("join", rooms[0], False),
@@ -115,7 +115,7 @@ async def test_a_silent_room_is_left_for_the_next(monkeypatch: pytest.MonkeyPatc
         *((name, TEAM, True) for name in IN_A_ROOM),
     ]
     assert report.rooms is not None
-    assert [one.condition for one in report.rooms] == [None, "service-unavailable", None]
+    assert [each.condition for each in report.rooms] == [None, "service-unavailable", None]
     # Should it let us in after all, it has our goodbye: one to each room, before the next.
     goodbyes = [f'to="{room}/' for room in (LOBBY, LOGS, TEAM)]
     left = [part.partition("<")[0] for part in heard.split("<presence ")[1:]]
@@ -133,7 +133,7 @@ async def test_where_the_connection_ends_the_other_rooms_are_not_visited() -> No
     assert report.diagnosis.startswith(f"1 of 3 rooms failed. {LOGS}: ")
     assert report.diagnosis.endswith(f" Not visited: {TEAM}.")
     assert report.rooms is not None
-    assert [one.condition for one in report.rooms] == [None, *["connection-reset"] * 2]
+    assert [each.condition for each in report.rooms] == [None, *["connection-reset"] * 2]
 
 
 async def test_where_the_time_is_over_no_other_is_visited(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,7 +147,7 @@ async def test_where_the_time_is_over_no_other_is_visited(monkeypatch: pytest.Mo
     assert "given up after 2 s, at the step join" in report.diagnosis
     assert report.diagnosis.endswith(f" Not visited: {TEAM}.")
     assert report.rooms is not None
-    assert [one.ok for one in report.rooms] == [True, False, False]
+    assert [each.ok for each in report.rooms] == [True, False, False]
 
 
 async def test_a_check_that_is_cancelled_leaves_the_room_that_it_is_in_and_hangs_up() -> None:

@@ -73,7 +73,7 @@ def test_the_outcome_is_told_of_each_room_and_of_all(
     assert (report.ok, report.condition) == (not any(told), told[0])
     each = [CheckedRoom(room, not it, it) for room, it in zip(rooms, told, strict=True)]
     assert report.rooms == (each if len(rooms) > 1 else None)
-    assert report.created == tuple(one.room for one in visits if one.created)
+    assert report.created == tuple(visit.room for visit in visits if visit.created)
 
 
 def test_the_words_of_a_fault_fit_into_one_line() -> None:
@@ -108,7 +108,7 @@ def test_the_diagnosis_of_fifty_rooms_is_a_few_sentences_whatever_they_are_calle
         ]
     ]
     most = MAX_ROOMS_NAMED * (2 * MAX_ROOM_CHARACTERS + MAX_CAUSE_CHARACTERS + 100) + 200
-    assert all(len(one) <= most for one in told)
+    assert all(len(each) <= most for each in told)
 
 
 def test_the_phases_of_a_room_are_expected_once_for_each_of_several() -> None:

@@ -30,14 +30,14 @@ async def test_both_kinds_of_records_are_tried_by_priority(monkeypatch: pytest.M
     }
     findings: list[str] = []
     async with name_server(monkeypatch, records):
-        found = await resolve(SETTINGS, findings.append)
+        hosts = await resolve(SETTINGS, findings.append)
     assert findings[:3] == [
         "SRV _xmpp-client: localhost:5231",
         "SRV _xmpps-client: localhost:5232",
         "SRV _xmpp-client: localhost:5230",
     ]
     assert "127.0.0.1" in findings[3]
-    told = list(dict.fromkeys(str(one.service) for host in found for one in host))
+    told = list(dict.fromkeys(str(each.service) for host in hosts for each in host))
     assert told == ["xmpp://localhost:5231", "xmpps://localhost:5232", "xmpp://localhost:5230"]
 
 
@@ -47,9 +47,9 @@ async def test_without_records_it_is_the_domain_at_the_usual_port(
 ) -> None:
     async with name_server(monkeypatch, {}) as server:
         findings: list[str] = []
-        found = await resolve(SETTINGS._replace(domain=domain), findings.append)
+        hosts = await resolve(SETTINGS._replace(domain=domain), findings.append)
     assert findings[0] == f"no SRV records of {domain}, so {domain}:5222"
-    assert {str(one.service) for host in found for one in host} == {f"xmpp://{domain}:5222"}
+    assert {str(each.service) for host in hosts for each in host} == {f"xmpp://{domain}:5222"}
     # An address is no name that DNS could have.
     kinds = ["_xmpp-client", "_xmpps-client"] if domain == "localhost" else []
     assert sorted(server.asked) == [f"{kind}._tcp.{domain}" for kind in kinds]
@@ -82,8 +82,8 @@ async def test_that_direct_tls_is_not_offered_says_nothing_of_the_usual_way(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async with name_server(monkeypatch, {"_xmpps-client._tcp.localhost": [(0, 0, ".")]}):
-        found = await resolve(SETTINGS._replace(domain="localhost"))
-    assert {str(endpoint.service) for host in found for endpoint in host} == {
+        hosts = await resolve(SETTINGS._replace(domain="localhost"))
+    assert {str(endpoint.service) for host in hosts for endpoint in host} == {
         "xmpp://localhost:5222"
     }
 
@@ -116,8 +116,8 @@ def names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Names:
     return names
 
 
-def addresses(found: list[list[Endpoint]]) -> list[str]:
-    return [endpoint.address[0] for host in found for endpoint in host]
+def addresses(hosts: list[list[Endpoint]]) -> list[str]:
+    return [endpoint.address[0] for host in hosts for endpoint in host]
 
 
 async def test_a_domain_without_records_is_asked_for_as_a_whole_name(
@@ -192,8 +192,8 @@ async def test_a_record_of_no_host_is_passed_over(monkeypatch: pytest.MonkeyPatc
     records = [(number, 5230, host) for number, host in enumerate(hosts)]
     async with name_server(monkeypatch, {f"_xmpp-client._tcp.{DOMAIN}": records}):
         findings: list[str] = []
-        found = await resolve(SETTINGS, findings.append)
-    assert {str(one.service) for host in found for one in host} == {"xmpp://localhost:5230"}
+        resolved = await resolve(SETTINGS, findings.append)
+    assert {str(each.service) for host in resolved for each in host} == {"xmpp://localhost:5230"}
     assert findings[0] == "SRV _xmpp-client: nowhere.invalid:5230"
     assert "nowhere.invalid: no address" in findings
 
@@ -205,8 +205,8 @@ def endpoint_at(*address: object, host: str = "localhost") -> Endpoint:
 
 def open_sockets() -> int:
     """How many sockets this process has; the folder's own descriptor is gone by then."""
-    opened = [one for one in Path("/proc/self/fd").iterdir() if one.is_symlink()]
-    return sum("socket:" in str(one.readlink()) for one in opened if one.is_symlink())
+    opened = [each for each in Path("/proc/self/fd").iterdir() if each.is_symlink()]
+    return sum("socket:" in str(each.readlink()) for each in opened if each.is_symlink())
 
 
 async def test_each_address_is_told_with_what_came_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -216,7 +216,7 @@ async def test_each_address_is_told_with_what_came_of_it(monkeypatch: pytest.Mon
     with silent_address() as silent, socket.create_server(("127.0.0.1", 0)) as listener:
         there = listener.getsockname()
         tried = [endpoint_at("127.0.0.1", closed), endpoint_at(*silent), endpoint_at(*there)]
-        endpoint, sock = await connect([[one] for one in tried], 0.6, findings.append)
+        endpoint, sock = await connect([[each] for each in tried], 0.6, findings.append)
         sock.close()
     assert endpoint == tried[2]
     refused, unanswered, connected = findings
@@ -273,8 +273,8 @@ async def test_a_race_that_is_called_off_leaves_no_socket_and_says_how_far_it_go
 async def test_the_families_of_a_host_take_turns() -> None:
     (closed,) = free_ports(1)
     findings: list[str] = []
-    tried = [endpoint_at(one, closed) for one in ("127.0.0.1", "127.0.0.2", "127.0.0.3")]
+    tried = [endpoint_at(each, closed) for each in ("127.0.0.1", "127.0.0.2", "127.0.0.3")]
     with pytest.raises(OSError):  # noqa: PT011 - which one depends on the machine's IPv6
         await connect([[*tried, endpoint_at("::1", closed, 0, 0)]], 3.0, findings.append)
-    told = [one.rpartition(":")[0].rpartition(":")[0] for one in findings]
+    told = [each.rpartition(":")[0].rpartition(":")[0] for each in findings]
     assert told == ["127.0.0.1", "[::1]", "127.0.0.2", "127.0.0.3"]

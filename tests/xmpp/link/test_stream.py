@@ -47,7 +47,7 @@ class Line:
         return self.reasons[0]
 
     def bodies(self) -> list[str]:
-        return [one.findtext(f"{{{names.CLIENT}}}body", "") for one in self.received]
+        return [each.findtext(f"{{{names.CLIENT}}}body", "") for each in self.received]
 
     def _trace(self, direction: str, xml: Element | str, raw: bytes) -> None:
         self.traced.append((direction, xml))
@@ -133,7 +133,9 @@ async def test_everything_that_goes_either_way_is_traced_in_order_and_a_header_a
         out = Element(f"{{{names.CLIENT}}}presence")
         assert line.stream.write(out)
         line.stream.hang_up()
-        assert [(way, one if isinstance(one, str) else one.tag) for way, one in line.traced] == [
+        assert [
+            (way, each if isinstance(each, str) else each.tag) for way, each in line.traced
+        ] == [
             ("out", line.stream.stream_header),
             ("in", header.partition(b"?>")[2].decode()),
             ("in", f"{{{names.CLIENT}}}message"),
@@ -147,7 +149,9 @@ async def test_what_is_not_believed_is_not_traced_either() -> None:
         depth = 130
         await line.send(HEADER + b"<a>" * depth + b"</a>" * depth + _message("after"))
         await line.lost()
-        assert [one for way, one in line.traced if way == "in" and not isinstance(one, str)] == []
+        assert [
+            each for way, each in line.traced if way == "in" and not isinstance(each, str)
+        ] == []
 
 
 async def test_what_is_written_after_the_end_is_neither_sent_nor_traced() -> None:
@@ -155,7 +159,7 @@ async def test_what_is_written_after_the_end_is_neither_sent_nor_traced() -> Non
         line.stream.hang_up()
         line.stream.hang_up()
         assert not line.stream.write(Element(f"{{{names.CLIENT}}}presence"))
-        assert [one for _, one in line.traced] == [line.stream.stream_header, "</stream:stream>"]
+        assert [each for _, each in line.traced] == [line.stream.stream_header, "</stream:stream>"]
         assert (await line.read()).count(b"</stream:stream>") == 1
 
 

@@ -53,7 +53,7 @@ def test_the_oldest_makes_room_beyond_the_greatest_weight_and_not_at_it() -> Non
     trace = Trace(Numbering("epoch"), max_weight=2 * least)
     for weight, kept in ((least, [1]), (least, [1, 2]), (least + CHARACTER_WEIGHT, [3])):
         trace.append("in", "1", Element("body"), _weighing(weight), 0)
-        assert [one.number for one in _kept(trace)] == kept
+        assert [each.number for each in _kept(trace)] == kept
 
 
 LONG = "n" * MAX_NAMESPACE_BYTES
@@ -93,8 +93,8 @@ def test_a_heavy_piece_is_named_and_pushes_out_nothing(monkeypatch: pytest.Monke
         trace.append("in", "1", Element(tag), _weighing(weight), 0)
     monkeypatch.setattr("bridge.xmpp.link.trace.redacted", lambda _: pytest.fail("was searched"))
     trace.append("in", "1", Element("heavier"), _weighing(HEAVIEST + CHARACTER_WEIGHT), 0)
-    *kept, third = (one.xml for one in _kept(trace))
-    assert [one.tag for one in kept if isinstance(one, Element)] == ["before", "heaviest"]
+    *kept, third = (each.xml for each in _kept(trace))
+    assert [each.tag for each in kept if isinstance(each, Element)] == ["before", "heaviest"]
     size = (HEAVIEST + CHARACTER_WEIGHT - NAME_WEIGHT) // CHARACTER_WEIGHT
     assert third == f"<!-- left out: {size} bytes are too many to keep -->"
 

@@ -72,7 +72,7 @@ def test_a_secret_is_taken_out_wherever_a_standard_puts_it(xml: str) -> None:
     assert S not in _written(clean)
     assert REDACTED in _written(clean)
     assert _written(element) == _written(before)
-    assert [one.tag for one in clean.iter()] == [one.tag for one in element.iter()]
+    assert [each.tag for each in clean.iter()] == [each.tag for each in element.iter()]
 
 
 @pytest.mark.parametrize(
@@ -158,8 +158,8 @@ def _texts(element: Element) -> Iterator[str | None]:
     yield from element.attrib.values()
 
 
-def _same(one: Element, other: Element) -> bool:
-    return [(it.tag, *_texts(it)) for it in one.iter()] == [
+def _same(first: Element, other: Element) -> bool:
+    return [(it.tag, *_texts(it)) for it in first.iter()] == [
         (it.tag, *_texts(it)) for it in other.iter()
     ]
 

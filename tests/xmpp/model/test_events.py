@@ -161,12 +161,12 @@ def test_an_event_is_told_and_made_again(event: events.Event, expected: dict[str
     assert type(again) is type(event)
     left = {"tls", "text"} if event.kind == "connection" else {"reflection"}
     told, wanted = (
-        {name: value for name, value in one.items() if name not in left}
-        for one in (events.encode(again), expected)
+        {name: value for name, value in each.items() if name not in left}
+        for each in (events.encode(again), expected)
     )
     assert told == wanted
 
 
 def test_every_event_is_told_here_and_every_kind_has_one() -> None:
     assert {type(event) for event, _ in TOLD} == set(get_args(events.Event))
-    assert {one.kind for one in get_args(events.Event)} == set(get_args(events.Kind))
+    assert {each.kind for each in get_args(events.Event)} == set(get_args(events.Kind))

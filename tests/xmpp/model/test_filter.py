@@ -104,7 +104,7 @@ DISGUISED = "!p\u202eing\u200b \u2066now"
 
 
 @pytest.mark.parametrize(
-    ("contains", "found"),
+    ("contains", "is_kept"),
     [
         ("!PING now", True),
         ("!p\u200cing", True),
@@ -122,8 +122,8 @@ DISGUISED = "!p\u202eing\u200b \u2066now"
         ("ping  now", False),
     ],
 )
-def test_hidden_characters_matter_if_nothing_else_is_wanted(contains: str, found: bool) -> None:
-    assert EventFilter(contains=contains).matches(_said(DISGUISED)) is found
+def test_hidden_characters_matter_if_nothing_else_is_wanted(contains: str, is_kept: bool) -> None:
+    assert EventFilter(contains=contains).matches(_said(DISGUISED)) is is_kept
 
 
 @given(st.text(max_size=20), st.text(min_size=1, max_size=5), st.text(max_size=20))
@@ -204,7 +204,7 @@ def test_patterns_may_search_in_several_threads_at_once() -> None:
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(pattern.is_in, texts)) == [True, False] * 20
         made = list(pool.map(Pattern, [f"x{number}" for number in range(200)]))
-    assert [one.is_in("x42 ") for one in made].index(True) == 4  # "x4" before "x42"
+    assert [each.is_in("x42 ") for each in made].index(True) == 4  # "x4" before "x42"
 
 
 def test_old_patterns_are_let_go_of() -> None:
@@ -239,7 +239,7 @@ def test_what_a_look_costs_is_its_characters_times_what_a_pattern_does_with_each
 def test_our_own_messages_can_be_left_out() -> None:
     mine = _said("hello")._replace(own=True)
     asked = (mine, _said("hello"), replace(_entered(), self_=True))
-    assert [EventFilter(own=False).matches(one) for one in asked] == [False, True, True]
+    assert [EventFilter(own=False).matches(each) for each in asked] == [False, True, True]
     assert EventFilter().matches(mine)
 
 

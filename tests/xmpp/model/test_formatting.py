@@ -177,11 +177,11 @@ def test_no_part_of_it_looks_like_another(nickname: str, body: str, text: str, k
         case "note":
             entry |= dict.fromkeys(("reactsTo", "reactions", "encrypted", "delayedFrom"), text)
     line = format_event(entry)
-    found = re.fullmatch(rf"{_NAME}((?: {_NOTE})*) (.*)", line)
-    assert found, line
-    assert len(re.findall(f" {_NOTE}", found[2])) == {"note": 3, "bare": 0}.get(kind, 1), line
-    assert found[1] == format_event({**entry, "body": "x"}).partition(">")[0].removeprefix("<")
-    assert not re.match(r"[\s\u2800\u0300-\u036f]*[(\uff08\ufe59]", found[3])
+    match = re.fullmatch(rf"{_NAME}((?: {_NOTE})*) (.*)", line)
+    assert match, line
+    assert len(re.findall(f" {_NOTE}", match[2])) == {"note": 3, "bare": 0}.get(kind, 1), line
+    assert match[1] == format_event({**entry, "body": "x"}).partition(">")[0].removeprefix("<")
+    assert not re.match(r"[\s\u2800\u0300-\u036f]*[(\uff08\ufe59]", match[3])
 
 
 @given(_forgery, _forgery, st.sampled_from(["join", "leave", "nick", "role", "subject"]))

@@ -156,14 +156,14 @@ def test_a_ring_keeps_what_is_newest(capacity: int, max_weight: int, weights: li
     for number, weight in enumerate(weights, 1):
         ring.append(Bead(2 * number), weight)
         kept.append((Bead(2 * number), weight))
-        while len(kept) > capacity or sum(one for _, one in kept) > max_weight:
+        while len(kept) > capacity or sum(each for _, each in kept) > max_weight:
             assert ring.forgotten >= kept.pop(0)[0].number
         beads = [bead for bead, _ in kept]
         assert list(ring) == beads
         assert list(reversed(ring)) == beads[::-1]
         assert len(ring) == len(beads)
         for after in range(ring.forgotten, 2 * number + 2):
-            assert list(ring.after(after)) == [one for one in beads if one.number > after]
+            assert list(ring.after(after)) == [each for each in beads if each.number > after]
 
 
 @given(capacity=st.integers(1, 8), arrivals=st.lists(st.integers(0, 6), max_size=20))
@@ -174,17 +174,17 @@ def test_a_ring_can_be_read_while_records_come_and_go(capacity: int, arrivals: l
     forward, backward = ring.after(0), reversed(ring)
     seen, seen_backward = [0], [capacity + 1]
     for arriving in arrivals:
-        seen += [one.number for one in islice(forward, 1)]
-        seen_backward += [one.number for one in islice(backward, 1)]
+        seen += [each.number for each in islice(forward, 1)]
+        seen_backward += [each.number for each in islice(backward, 1)]
         for _ in range(arriving):
             ring.append(Bead(ring.numbering.last + 1), 1)
-    seen += [one.number for one in forward]
-    seen_backward += [one.number for one in backward]
+    seen += [each.number for each in forward]
+    seen_backward += [each.number for each in backward]
     # Forward nothing is left out: it goes on after the last one, or what is lost is known.
     assert seen == list(range(len(seen)))
     rest, loss = since(ring, ring.cursor_of(seen[-1]))
     begin = seen[-1] if loss is None else loss.last
-    assert [one.number for one in rest] == list(range(begin + 1, ring.numbering.last + 1))
+    assert [each.number for each in rest] == list(range(begin + 1, ring.numbering.last + 1))
     # Backward only what was evicted is.
     assert seen_backward == list(range(capacity + 1, capacity + 1 - len(seen_backward), -1))
     assert seen_backward[-1] <= ring.forgotten + 1

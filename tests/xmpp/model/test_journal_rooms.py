@@ -111,7 +111,7 @@ class Rooms(RuleBasedStateMachine):
     def somebody_reads_all_there_is(self, room: str | None) -> Reader:
         read = self.journal.of(room)
         assert _numbers(since(read, read.oldest)[0]) == self._kept_of(room)
-        here = sum(one.run == self.run for one in self.happened)
+        here = sum(each.run == self.run for each in self.happened)
         return Reader(room, self.journal.cursor_of(0), len(self.happened) - here)
 
     @rule(reader=readers, room=st.none() | rooms)
@@ -120,26 +120,28 @@ class Rooms(RuleBasedStateMachine):
 
     @rule(reader=readers, most=st.none() | st.integers(0, 3))
     def a_reader_looks(self, reader: Reader, most: int | None) -> None:
-        found, loss = since(self.journal.of(reader.room), reader.cursor)
-        due = [one for one in self.happened[reader.position :] if reader.room in {None, one.room}]
-        told = [(self.run, record.number) for record in found]
-        assert told == [(one.run, one.number) for one in due if one in self.kept]
-        lost = [one for one in due if one not in self.kept]
+        entries, loss = since(self.journal.of(reader.room), reader.cursor)
+        due = [
+            each for each in self.happened[reader.position :] if reader.room in {None, each.room}
+        ]
+        told = [(self.run, record.number) for record in entries]
+        assert told == [(each.run, each.number) for each in due if each in self.kept]
+        lost = [each for each in due if each not in self.kept]
         run, _, number = reader.cursor.partition("-")
         if loss is None:
             assert not lost
             assert run == f"run{self.run}"
         else:
-            here = [one.number for one in lost if one.run == self.run]
+            here = [each.number for each in lost if each.run == self.run]
             assert loss.first == int(number) + 1
             assert (loss.reason == "evicted") is (run == f"run{self.run}")
             assert here or loss.reason == "restarted"
             assert loss.last == (here[-1] if here else 0)
-            assert all(loss.first <= one for one in here) or loss.reason == "restarted"
-        if most is None or most >= len(found):
+            assert all(loss.first <= each for each in here) or loss.reason == "restarted"
+        if most is None or most >= len(entries):
             reader.cursor, reader.position = self.journal.cursor, len(self.happened)
         elif most:
-            last = next(one for one in due if (one.run, one.number) == told[most - 1])
+            last = next(each for each in due if (each.run, each.number) == told[most - 1])
             reader.cursor = self.journal.cursor_of(last.number)
             reader.position = self.happened.index(last) + 1
 
@@ -148,38 +150,38 @@ class Rooms(RuleBasedStateMachine):
         assert _numbers(self.journal) == self._kept_of(None)
         assert _numbers(reversed(self.journal)) == self._kept_of(None)[::-1]
         assert len(self.journal) == len(self.kept) <= self.capacity
-        assert sum(one.characters for one in self.kept) <= self.characters
+        assert sum(each.characters for each in self.kept) <= self.characters
         for room in (*ROOMS, CONNECTION):
             assert _numbers(self.journal.of(room)) == self._kept_of(room)
 
     def _kept_of(self, room: str | None) -> list[int]:
-        return [one.number for one in self.kept if room in {None, one.room}]
+        return [each.number for each in self.kept if room in {None, each.room}]
 
     def _keep(self, event: Happened) -> None:
         """Take over what the journal has kept, if it evicted what `Journal` says that it does."""
         before = [*self.kept, event]
         numbers = set(_numbers(self.journal))
-        self.kept = [one for one in before if one.number in numbers]
-        gone = [one for one in before if one.number not in numbers]
+        self.kept = [each for each in before if each.number in numbers]
+        gone = [each for each in before if each.number not in numbers]
         crowded = len(before) > self.capacity
-        too_long = sum(one.characters for one in before) > self.characters
+        too_long = sum(each.characters for each in before) > self.characters
         assert bool(gone) == (crowded or too_long)
         if gone and not too_long:
             assert len(self.kept) == self.capacity
         shares = len(self.sharing)
         for room in (*ROOMS, CONNECTION):
-            held = [one for one in before if one.room == room]
-            kept = [one for one in self.kept if one.room == room]
+            held = [each for each in before if each.room == room]
+            kept = [each for each in self.kept if each.room == room]
             assert kept == held[len(held) - len(kept) :]  # the oldest go
             if shares > 1 and room in self.sharing:
                 few = len(held) <= self.capacity // shares
-                if few and sum(one.characters for one in held) <= self.characters // shares:
+                if few and sum(each.characters for each in held) <= self.characters // shares:
                     assert kept == held
         if shares < 2:
             assert self.kept == before[len(gone) :]
-        elif any(one.room in self.sharing or one.room == CONNECTION for one in gone):
+        elif any(each.room in self.sharing or each.room == CONNECTION for each in gone):
             # Those of a room that is no longer in the settings go before all others.
-            assert {one.room for one in self.kept} <= {*self.sharing, CONNECTION}
+            assert {each.room for each in self.kept} <= {*self.sharing, CONNECTION}
 
 
 TestRooms = Rooms.TestCase

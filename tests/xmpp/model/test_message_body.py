@@ -70,6 +70,6 @@ def test_what_passes_survives_xml_and_is_no_longer_than_reckoned(text: str) -> N
     empty = xml_of(groupchat_message("room@muc.example", "", "id"))
     escaped = len(xml.encode()) - len(empty.encode())
     size = len(text.encode())
-    assert escaped <= size + sum(5 for one in text if one in "\"'&<>\r") + len("</body>")
+    assert escaped <= size + sum(5 for each in text if each in "\"'&<>\r") + len("</body>")
     parsed: Element = fromstring(xml)  # noqa: S314 - we wrote it
     assert parsed.findtext("body") == text

@@ -68,7 +68,7 @@ def _said(
 
 
 def _names(status: RoomStatus) -> list[str]:
-    return [one.nickname for one in status.occupants]
+    return [each.nickname for each in status.occupants]
 
 
 def test_a_join_is_connected_and_a_loss_is_not_and_its_error_outlives_the_next_join() -> None:
@@ -87,7 +87,7 @@ def test_occupants_come_and_go_in_order_and_a_change_of_nickname_is_one_througho
     assert _names(story.tell(_present("A"), _present("B"), ME)) == ["A", "B", "Me"]
     assert _names(story.tell(_left("B"), _left("nobody"), _renamed("nobody", "B"))) == ["A", "Me"]
     status = story.tell(_renamed("A", "a/b"), _renamed("Me", "I", own=True))
-    assert [(one.jid, one.nickname, one.since) for one in status.occupants] == [
+    assert [(each.jid, each.nickname, each.since) for each in status.occupants] == [
         (f"{ROOM}/a/b", "a/b", 1),
         (f"{ROOM}/I", "I", 3),
     ]
@@ -99,7 +99,7 @@ def test_since_is_known_of_whom_we_saw_come_and_of_nobody_who_was_there_before_u
     story.tell(ENTERING, _present("before"), earlier=True)
     story.tell(ME)
     status = story.tell(_present("after"), replace(_present("before"), status="still here"))
-    assert [(one.nickname, one.since) for one in status.occupants] == [
+    assert [(each.nickname, each.since) for each in status.occupants] == [
         ("before", None),
         ("Me", 3),
         ("after", 4),
@@ -107,7 +107,7 @@ def test_since_is_known_of_whom_we_saw_come_and_of_nobody_who_was_there_before_u
     story.tell(ENTERING)
     story.tell(_present("after"), earlier=True)
     again = story.tell(ME)
-    assert [one.since for one in again.occupants] == [None, 8]
+    assert [each.since for each in again.occupants] == [None, 8]
 
 
 def test_who_spoke_last_is_known_through_changes_of_presence_and_nickname() -> None:
@@ -171,9 +171,9 @@ def test_the_newest_departures_are_kept_one_a_nickname(monkeypatch: pytest.Monke
     story = Story(Phase.JOINED)
     for name in ("A", "B", "A"):
         status = story.tell(_present(name), _left(name))
-    assert [(one.nickname, one.at) for one in status.departures] == [("B", 4), ("A", 6)]
+    assert [(each.nickname, each.at) for each in status.departures] == [("B", 4), ("A", 6)]
     status = story.tell(_present("C"), _left("C"))
-    assert [one.nickname for one in status.departures] == ["A", "C"]
+    assert [each.nickname for each in status.departures] == ["A", "C"]
 
 
 def test_who_went_while_we_were_out_is_told_of_once_we_are_back() -> None:
@@ -318,7 +318,7 @@ def test_occupants_are_kept_up_to_a_number_and_ourselves(monkeypatch: pytest.Mon
     assert len(story.tell(_present("I", self_=True)).occupants) == 3
     # Those who are known go on being told of, and a new join begins anew.
     status = story.tell(replace(_present("Fred"), status="away"))
-    assert [one.status for one in status.occupants] == [None, "away", None]
+    assert [each.status for each in status.occupants] == [None, "away", None]
     changed = story.tell(ConnectionChanged(Phase.WAITING), ENTERING)
     assert changed.warnings == []
 
@@ -348,10 +348,10 @@ def test_of_what_is_never_heard_the_newest_are_known() -> None:
 )
 def test_a_room_we_made_is_a_warning(created: bool, nicknames: list[str], warned: bool) -> None:
     story = Story(Phase.JOINED)
-    story.tell(*(_present(one, self_=one == "Me") for one in nicknames))
+    story.tell(*(_present(each, self_=each == "Me") for each in nicknames))
     status = story.tell(Joined(f"{ROOM}/Me-2", "Me-2", created=created))
     assert (status.nickname, status.room_created) == ("Me-2", created)
-    assert ["MUC_ROOM" in one for one in status.warnings] == [True] * warned
+    assert ["MUC_ROOM" in each for each in status.warnings] == [True] * warned
     assert story.tell(LOST).warnings == []
 
 

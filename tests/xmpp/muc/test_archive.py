@@ -73,9 +73,9 @@ async def test_pages_are_asked_for_one_after_the_other_until_all_is_told() -> No
         )
         for number, line in enumerate(LINES)
     ]
-    assert [paging(one, "after") for one in played.queries] == [None, "id-1"]
-    assert {paging(one, "max") for one in played.queries} == {str(archive.PAGE)}
-    assert {asked_for(one)["start"] for one in played.queries} == {START}
+    assert [paging(each, "after") for each in played.queries] == [None, "id-1"]
+    assert {paging(each, "max") for each in played.queries} == {str(archive.PAGE)}
+    assert {asked_for(each)["start"] for each in played.queries} == {START}
 
 
 @pytest.mark.parametrize(
@@ -116,14 +116,14 @@ def _read(
 
 def test_a_subject_that_was_set_is_told_with_who_set_it_and_when() -> None:
     told = (SubjectChanged("Ships", "Wilma"),)
-    found = _read("<subject>Ships</subject>")
-    assert found == archive.ArchiveResult("7", "1970-01-02T00:00:01Z", told)
+    read = _read("<subject>Ships</subject>")
+    assert read == archive.ArchiveResult("7", "1970-01-02T00:00:01Z", told)
 
 
 def test_what_is_no_message_to_read_still_counts_for_paging() -> None:
-    strangers = (_read("<body>x</body>", sender=one) for one in ("w@example", "o@muc/Wilma", "@"))
-    for found in (_read(""), _read("<store xmlns='urn:xmpp:hints'/>"), *strangers):
-        assert found == archive.ArchiveResult("7", "1970-01-02T00:00:01Z", ())
+    strangers = (_read("<body>x</body>", sender=each) for each in ("w@example", "o@muc/Wilma", "@"))
+    for it in (_read(""), _read("<store xmlns='urn:xmpp:hints'/>"), *strangers):
+        assert it == archive.ArchiveResult("7", "1970-01-02T00:00:01Z", ())
 
 
 def test_the_real_jid_is_told_where_the_archive_adds_it_and_only_it() -> None:
@@ -137,9 +137,9 @@ def test_the_real_jid_is_told_where_the_archive_adds_it_and_only_it() -> None:
         (added("boss@example") + added("wilma@example"), None),
         ("", None),
     ):
-        found = _read(f"<body>x</body>{xml}")
-        assert found is not None
-        (event,) = found.events
+        read = _read(f"<body>x</body>{xml}")
+        assert read is not None
+        (event,) = read.events
         assert isinstance(event, MessageReceived)
         assert event.jid == jid
 
@@ -155,9 +155,9 @@ def test_a_result_names_its_archive_and_its_query() -> None:
     message.append(result_of("q", "1", Line("Wilma", "yes")))
     for sender in (ROOM, f"{ROOM}/Wilma", "wilma@example"):
         message.set("from", sender)
-        found = stanzas.archive_result(message)
-        assert found is not None
-        assert found[:2] == (sender, "q")
+        read = stanzas.archive_result(message)
+        assert read is not None
+        assert read[:2] == (sender, "q")
     message.set("from", "@")
     assert stanzas.archive_result(message) is None
     assert stanzas.archive_result(parsed(f"<message from='{ROOM}'><body/></message>")) is None

@@ -79,14 +79,14 @@ async def test_all_that_was_said_is_found_with_its_sender(real_server: XmppServe
     room, bodies = await told(real_server)
     async with standing(real_server, room) as connection:
         archive = archive_of(connection, room)
-        found = [page async for page in archive.pages(ArchiveQuery(most=100))]
-    assert said([one for page in found for one in page.results]) == bodies
-    assert [page.complete for page in found] == [False] * (len(found) - 1) + [True]
+        result = [page async for page in archive.pages(ArchiveQuery(most=100))]
+    assert said([each for page in result for each in page.results]) == bodies
+    assert [page.complete for page in result] == [False] * (len(result) - 1) + [True]
     # Prosody's rooms give fifty at most, whatever is asked for.
     is_prosody = real_server.name == "prosody"
     has_seconds = is_prosody and real_server.version < (13,)
-    assert max(len(page.results) for page in found) == (50 if is_prosody else 100)
-    first = found[0].results[0]
+    assert max(len(page.results) for page in result) == (50 if is_prosody else 100)
+    first = result[0].results[0]
     assert first.at is not None
     assert first.at.endswith("Z")
     # Prosody 0.12 stamps to the second, Prosody 13 and ejabberd to the microsecond.
@@ -102,11 +102,11 @@ async def test_the_newest_lead_to_the_older(real_server: XmppServer) -> None:
     limit = 60
     room, bodies = await told(real_server)
     async with standing(real_server, room) as connection:
-        found = await search(connection, room, ArchiveQuery(backward=True), limit)
-        assert said(found.results) == bodies[-limit:]
-        assert found.more
+        result = await search(connection, room, ArchiveQuery(backward=True), limit)
+        assert said(result.results) == bodies[-limit:]
+        assert result.more
         older = await search(
-            connection, room, ArchiveQuery(backward=True, position=found.next_id), limit
+            connection, room, ArchiveQuery(backward=True, position=result.next_id), limit
         )
         assert said(older.results) == bodies[-2 * limit : -limit]
 
@@ -115,9 +115,9 @@ async def test_times_bound_a_search_and_are_themselves_within(real_server: XmppS
     room, _ = await told(real_server)
     async with standing(real_server, room) as connection:
         whole = (await search(connection, room, ArchiveQuery())).results
-        stamps = [datetime.fromisoformat(one.at or "") for one in whole]
+        stamps = [datetime.fromisoformat(each.at or "") for each in whole]
         start, end = stamps[30], stamps[90]
-        between = tuple(one for one, at in zip(whole, stamps, strict=True) if start <= at <= end)
+        between = tuple(each for each, at in zip(whole, stamps, strict=True) if start <= at <= end)
         query = ArchiveQuery(start=whole[30].at, end=whole[90].at)
         assert (await search(connection, room, query)).results == between
         newest = replace(query, backward=True)
@@ -127,14 +127,14 @@ async def test_times_bound_a_search_and_are_themselves_within(real_server: XmppS
         after = await search(connection, room, ArchiveQuery(start=later))
         has_seconds = real_server.name == "prosody" and real_server.version < (13,)
         assert after.results == tuple(
-            one
-            for one, at in zip(whole, stamps, strict=True)
+            each
+            for each, at in zip(whole, stamps, strict=True)
             if at > start or (has_seconds and at == start)
         )
         long_past = ArchiveQuery(end=iso(start.timestamp() - 3600))
         for past in (long_past, replace(long_past, backward=True)):
-            found = await search(connection, room, past)
-            assert (found.results, found.more) == ((), False)
+            result = await search(connection, room, past)
+            assert (result.results, result.more) == ((), False)
 
 
 async def test_an_id_that_nobody_gave(real_server: XmppServer) -> None:
@@ -148,8 +148,8 @@ async def test_an_id_that_nobody_gave(real_server: XmppServer) -> None:
                     with pytest.raises(ArchiveError, match="archive-position"):
                         await search(connection, room, query)
                 else:
-                    found = await search(connection, room, query)
-                    assert len(found.results) == MESSAGES
+                    result = await search(connection, room, query)
+                    assert len(result.results) == MESSAGES
 
 
 async def test_there_is_nothing_beyond_the_last_in_either_direction(
@@ -162,8 +162,8 @@ async def test_there_is_nothing_beyond_the_last_in_either_direction(
             ArchiveQuery(position=whole[-1].id),
             ArchiveQuery(backward=True, position=whole[0].id),
         ):
-            found = await search(connection, room, query)
-            assert (found.results, found.more) == ((), False)
+            result = await search(connection, room, query)
+            assert (result.results, result.more) == ((), False)
 
 
 async def test_a_room_with_its_archive_off_has_none_if_it_answers(real_server: XmppServer) -> None:

@@ -60,11 +60,11 @@ lines = st.lists(
 
 @st.composite
 def archives(draw: st.DrawFn) -> PlayedArchive:
-    second, found = 0, []
+    second, result = 0, []
     for line in draw(lines):
         second += draw(st.integers(0, 2))
-        found.append(replace(line, second=second))
-    return PlayedArchive(found, most=draw(st.integers(1, 12)))
+        result.append(replace(line, second=second))
+    return PlayedArchive(result, most=draw(st.integers(1, 12)))
 
 
 times = st.none() | st.integers(0, 40).map(stamp)
@@ -82,19 +82,19 @@ queries = st.builds(
 async def test_wherever_the_server_stops_all_is_found_once(
     archive: PlayedArchive, query: ArchiveQuery, limits: list[int], unwanted: str
 ) -> None:
-    found: list[str] = []
+    read: list[str] = []
     for limit in [*limits, 1_000]:
-        one = await find(
+        page = await find(
             archive.connection, ROOM, query, wanted=lambda it: it.body != unwanted, limit=limit
         )
-        ids = [result.id for result in one.results]
+        ids = [result.id for result in page.results]
         assert len(ids) <= limit
-        found = [*ids, *found] if query.backward else [*found, *ids]
-        if not one.more:
+        read = [*ids, *read] if query.backward else [*read, *ids]
+        if not page.more:
             break
-        assert one.next_id is not None
-        query = replace(query, position=one.next_id)
-    assert found == [
+        assert page.next_id is not None
+        query = replace(query, position=page.next_id)
+    assert read == [
         f"id-{index}"
         for index, line in enumerate(archive.lines)
         if (query.start or "") <= stamp(line.second) <= (query.end or "9") and line.body != unwanted
@@ -154,10 +154,10 @@ async def test_a_room_that_says_nothing_of_an_archive_is_not_asked() -> None:
 async def test_of_thousands_of_messages_what_is_not_wanted_is_not_kept() -> None:
     archive = Lazy(Endless(1_500, characters=5_000))
     with traced() as memory:
-        found = await search(archive, ArchiveQuery(backward=True), sender="Fred")
+        result = await search(archive, ArchiveQuery(backward=True), sender="Fred")
         _, peak = memory()
-    assert [one.id for one in found.results] == ["id-0", "id-1000"]
-    assert (found.more, len(archive.queries)) == (False, 15)
+    assert [each.id for each in result.results] == ["id-0", "id-1000"]
+    assert (result.more, len(archive.queries)) == (False, 15)
     assert peak < 3 * 1024 * 1024, peak  # two pages and a bit, of fifteen
 
 
@@ -167,7 +167,7 @@ async def test_a_search_ends_after_its_pages_and_says_where_to_go_on() -> None:
     assert len(archive.queries) == MAX_PAGES
     assert (len(first.results), first.more, first.next_id) == (1_000, True, "id-999")
     rest = await search(archive, ArchiveQuery(most=2, position=first.next_id))
-    assert ([one.id for one in rest.results], rest.more) == (["id-1000"], False)
+    assert ([each.id for each in rest.results], rest.more) == (["id-1000"], False)
 
 
 @pytest.mark.parametrize("backward", [False, True])
@@ -182,16 +182,16 @@ async def test_a_search_ends_where_there_is_no_more_room(*, backward: bool) -> N
         return True
 
     query = ArchiveQuery(backward=backward)
-    found = await archive_of(played.connection).search(query, keep, limit=9, seconds=PATIENT)
+    searched = await archive_of(played.connection).search(query, keep, limit=9, seconds=PATIENT)
     assert kept == [f"id-{8 - number if backward else number}" for number in range(5)]
-    assert found == (kept[-1], True)
+    assert searched == (kept[-1], True)
 
 
 async def test_a_page_of_long_messages_is_asked_for_again_in_parts() -> None:
     archive = PlayedArchive([Line("Wilma", "x" * 2_500_000)] * 4)
-    found = await search(archive, ArchiveQuery(backward=True), limit=3)
-    assert [one.id for one in found.results] == ["id-1", "id-2", "id-3"]
-    asked = [paging(one, "max") for one in archive.queries]
+    result = await search(archive, ArchiveQuery(backward=True), limit=3)
+    assert [each.id for each in result.results] == ["id-1", "id-2", "id-3"]
+    asked = [paging(each, "max") for each in archive.queries]
     assert asked[:6] == ["100", "50", "25", "12", "6", "3"]
 
 
@@ -216,8 +216,8 @@ async def test_a_search_whose_time_is_up_tells_what_it_has_and_where_to_go_on(
 ) -> None:
     archive = Stuck(NINE, most=2)
     archive.answers = answers
-    found = await search(archive, ArchiveQuery(), seconds=0.2, sender=sender)
-    assert (said(found.results), found.more, found.next_id) == (bodies, True, next_id)
+    result = await search(archive, ArchiveQuery(), seconds=0.2, sender=sender)
+    assert (said(result.results), result.more, result.next_id) == (bodies, True, next_id)
 
 
 async def test_no_answer_at_all_fails_and_one_answer_has_a_deadline_too(
@@ -231,8 +231,8 @@ async def test_no_answer_at_all_fails_and_one_answer_has_a_deadline_too(
     with pytest.raises(ArchiveError, match="archive-silent"):
         await search(archive, ArchiveQuery(), seconds=50)
     archive.answers, archive.queries = 1, []
-    found = await search(archive, ArchiveQuery(), seconds=50)
-    assert (said(found.results), found.more) == (["0", "1"], True)
+    result = await search(archive, ArchiveQuery(), seconds=50)
+    assert (said(result.results), result.more) == (["0", "1"], True)
 
 
 async def test_an_archive_that_goes_in_a_circle_is_left() -> None:
@@ -243,7 +243,7 @@ async def test_an_archive_that_goes_in_a_circle_is_left() -> None:
             return await super().collect(id_, to, payload, take)
 
     archive = Circle(NINE[:8], most=2)
-    found = await search(archive, ArchiveQuery())
-    assert said(found.results) == ["0", "1", "2", "3", "4", "5"]
-    assert not found.more
+    result = await search(archive, ArchiveQuery())
+    assert said(result.results) == ["0", "1", "2", "3", "4", "5"]
+    assert not result.more
     assert len(archive.queries) == 4

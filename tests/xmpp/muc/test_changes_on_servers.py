@@ -32,7 +32,9 @@ async def test_a_change_of_the_configuration_says_what_changed_from_what(stage: 
             assert isinstance(record.event, RoomConfigured)
             assert 104 in record.event.codes
             assert "moderated: true, before false" in record.event.changed
-            titles = [one for one in record.event.changed if one.startswith('title: "Lab", before')]
+            titles = [
+                each for each in record.event.changed if each.startswith('title: "Lab", before')
+            ]
             assert len(titles) == 1
 
 

@@ -54,7 +54,7 @@ def test_an_archive_may_name_the_id_that_a_message_came_without(intake: Intake) 
 def test_the_oldest_is_forgotten_at_the_capacity() -> None:
     intake = Intake("r@muc", 2)
     said = [SAID._replace(stanza_id=name, source=Source.ARCHIVE) for name in "abc"]
-    assert [intake.deduplicate(one) for one in said] == said
+    assert [intake.deduplicate(each) for each in said] == said
     assert [intake.deduplicate(said[it]) for it in (1, 2, 0)] == [None, None, said[0]]
 
 
@@ -84,9 +84,9 @@ def test_messages_without_words_differ_in_what_they_concern(source: Source, inta
         silent._replace(payload=("paused (x)",)),
         silent._replace(encrypted="OMEMO"),
     ]
-    for one in others:
-        assert intake.deduplicate(one) == one
-        assert intake.deduplicate(one) is None
+    for each in others:
+        assert intake.deduplicate(each) == each
+        assert intake.deduplicate(each) is None
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ WILMA = OccupantJoined(f"{ROOM}/Wilma", "Wilma", "participant", "none")
 
 
 def describing(*features: str, identity: str = "server") -> Element:
-    offered = "".join(f"<feature var='{one}'/>" for one in features)
+    offered = "".join(f"<feature var='{each}'/>" for each in features)
     named = f"<identity category='{identity}' type='x'/>" if identity else ""
     return parsed(
         f"<iq type='result' from='{ROOM}'><query xmlns='{DISCO_INFO}'>{named}{offered}</query></iq>"
@@ -149,7 +149,7 @@ async def test_a_room_that_does_not_deny_being_one_has_its_service_unasked(answe
     assert join.take(ME) == []
     assert await running is ME
     assert server.asked == []
-    assert [one.tag.rpartition("}")[2] for one in server.sent] == ["iq", "presence"]
+    assert [each.tag.rpartition("}")[2] for each in server.sent] == ["iq", "presence"]
 
 
 async def test_the_first_word_of_the_room_decides() -> None:

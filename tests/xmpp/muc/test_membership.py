@@ -148,7 +148,7 @@ async def test_a_room_that_confirms_us_is_asked_again_after_the_next_silence() -
         async with inside(standing, SHORT) as staying:
             await asyncio.shield(standing.ended)
     assert standing.pinged == [OWN] * 3
-    assert [one.event for one in staying.records] == [ConnectionChanged(Phase.JOINED)]
+    assert [each.event for each in staying.records] == [ConnectionChanged(Phase.JOINED)]
 
 
 @pytest.mark.parametrize("answer", [None, refused("remote-server-timeout")])
@@ -183,7 +183,7 @@ async def test_a_room_whose_answer_comes_behind_very_much_is_not_silent() -> Non
             while staying.status().self_ping_ms is None:  # noqa: ASYNC110
                 await asyncio.sleep(SHORT.check_interval)
         assert staying.membership.inside
-        assert [one.event for one in staying.records] == [ConnectionChanged(Phase.JOINED)]
+        assert [each.event for each in staying.records] == [ConnectionChanged(Phase.JOINED)]
 
 
 async def test_a_room_that_speaks_during_a_self_ping_is_not_silent() -> None:
@@ -280,7 +280,7 @@ async def test_who_is_put_out_in_the_breath_of_the_join_says_goodbye_to_nobody()
     standing = staying.entering(admit_and_kick)
     async with staying.running(standing):
         assert await staying.condition() == "not-allowed"
-    assert not [one for one in standing.sent if one.get("type") == "unavailable"]
+    assert not [each for each in standing.sent if each.get("type") == "unavailable"]
 
 
 async def test_who_is_put_out_while_the_archive_is_read_is_told_why() -> None:
@@ -397,7 +397,7 @@ async def test_a_room_that_joining_made_is_asked_what_it_is_once_it_is_there() -
     standing = staying.entering(admit)
     async with staying.running(standing):
         await staying.joined()
-    asked = [one.find(f"{{{DISCO_INFO}}}query") is not None for one in standing.sent]
+    asked = [each.find(f"{{{DISCO_INFO}}}query") is not None for each in standing.sent]
     assert asked == [True, False, True]
 
 
@@ -527,7 +527,7 @@ async def test_what_the_room_tells_because_we_came_is_marked_and_what_happens_th
     staying = Inside(Standing(), TIMING)
     async with staying.running(staying.entering(tell)):
         await staying.joined()
-    marks = [(one.event.kind, one.earlier) for one in staying.records]
+    marks = [(each.event.kind, each.earlier) for each in staying.records]
     assert [mark for mark in marks if mark[0] != "connection"] == [
         ("join", True),
         ("join", False),

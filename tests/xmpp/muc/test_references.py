@@ -26,12 +26,12 @@ MODERATED = (
 
 
 def _about(inner: str, sender: str = f"{ROOM}/Wilma") -> dict[str, object]:
-    found = [one for one in message_events(inner, sender) if isinstance(one, MessageReceived)]
-    if not found:
+    received = [each for each in message_events(inner, sender) if isinstance(each, MessageReceived)]
+    if not received:
         return {}
-    (message,) = found
+    (message,) = received
     names = ("replaces", "reply_to", "reacts_to", "reactions", "retracts")
-    return {name: one for name in names if (one := getattr(message, name)) is not None}
+    return {name: each for name in names if (each := getattr(message, name)) is not None}
 
 
 @pytest.mark.parametrize(

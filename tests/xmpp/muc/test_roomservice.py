@@ -24,22 +24,22 @@ OURS = f"loby@{SERVICE}"
 def listing(*rooms: str) -> Element:
     iq = Element("iq")
     query = SubElement(iq, f"{{{DISCO_ITEMS}}}query")
-    for one in rooms:
-        SubElement(query, f"{{{DISCO_ITEMS}}}item", jid=one)
+    for each in rooms:
+        SubElement(query, f"{{{DISCO_ITEMS}}}item", jid=each)
     return iq
 
 
 async def similar(answer: Answer, ours: str = OURS) -> list[str]:
     played = PlayedConnection({SERVICE: answer})
-    found = await similar_rooms(played.connection, ours, SERVICE)
+    rooms = await similar_rooms(played.connection, ours, SERVICE)
     assert played.asked == [(SERVICE, DISCO_ITEMS)]
-    return found
+    return rooms
 
 
 async def test_the_most_similar_names_come_first_and_ours_is_none_of_them() -> None:
     listed = ["tests", "looby", "lobby-of-the-house", "loby", "Lobby"]
-    found = await similar(listing(*(f"{one}@{SERVICE}" for one in listed)))
-    assert found == [f"looby@{SERVICE}", f"lobby@{SERVICE}"]
+    rooms = await similar(listing(*(f"{each}@{SERVICE}" for each in listed)))
+    assert rooms == [f"looby@{SERVICE}", f"lobby@{SERVICE}"]
 
 
 async def test_what_is_no_room_of_the_service_is_not_named() -> None:
@@ -77,7 +77,7 @@ async def test_the_room_services_that_a_server_lists_are_named_and_one_of_them_h
     place = PLACE._replace(room=room)
     for listed, hinted in ((services, f"conference.{place.domain}"), (services[1:], named)):
         fault = faults.with_services(faults.of("no-room-service", place), place, listed)
-        assert all(f'"{one}"' in fault.message for one in listed)
+        assert all(f'"{each}"' in fault.message for each in listed)
         assert fault.hint.endswith(f" {hinted}.")
     refused = faults.of("join", place, condition="not-allowed")
     assert f"MUC_ROOM: perhaps it is {named}." in faults.with_services(refused, place, [named]).hint

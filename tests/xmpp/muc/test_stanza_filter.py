@@ -95,7 +95,7 @@ async def test_the_stanza_behind_an_event_is_found_among_others(name: str) -> No
     known = [*wire.records]
     (number,) = wire.came(KINDS[name])
     wire.came(_said("after"))
-    told = [one for one in wire.records if one not in known][:-1]
+    told = [each for each in wire.records if each not in known][:-1]
     assert told
     for record in told:
         assert wire.stanzas_of(record) == [number]
@@ -111,7 +111,7 @@ async def test_of_a_burst_in_one_chunk_each_entry_has_its_own_stanza() -> None:
     numbers = wire.came(known, *chain.from_iterable(burst))
     # The real JID that an event has need not stand in its stanza.
     assert getattr(wire.records[1].event, "jid", None) == "w@example/1"
-    assert [wire.stanzas_of(one) for one in wire.records] == [[number] for number in numbers]
+    assert [wire.stanzas_of(each) for each in wire.records] == [[number] for number in numbers]
 
 
 def _result(id_: str, inner: str, sender: str = ROOM) -> str:
@@ -134,7 +134,7 @@ async def test_behind_a_message_from_the_archive_is_its_result() -> None:
         for event in read.events:
             wire.happen(event)
     live, *told = wire.records
-    assert [wire.stanzas_of(one) for one in told] == [[number] for _, number in results]
+    assert [wire.stanzas_of(each) for each in told] == [[number] for _, number in results]
     assert wire.stanzas_of(live) == [results[-1][1] + 1]
     assert archived(wire.trace, ROOM, "a1") == {results[1][1]}
     assert archived(wire.trace, ROOM, "a9") == set()
@@ -160,7 +160,7 @@ async def test_a_stanza_that_was_evicted_is_behind_nothing_else() -> None:
     wire = Wire()
     wire.came(_said("hello"), _said("hello"))
     wire.trace.evict()
-    assert [wire.stanzas_of(one) for one in wire.records] == [[], [3]]
+    assert [wire.stanzas_of(each) for each in wire.records] == [[], [3]]
 
 
 PING = "<ping xmlns='urn:xmpp:ping'/>"
@@ -191,7 +191,7 @@ def test_pings_and_their_answers_and_acknowledgements_are_keepalives() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sender", "found"),
+    ("sender", "kept"),
     [
         ("Wilma", {1, 3}),
         (f"{ROOM.upper()}/Wilma", {1, 3}),
@@ -209,7 +209,7 @@ def test_pings_and_their_answers_and_acknowledgements_are_keepalives() -> None:
         (f"{ROOM}/w@there", {8}),
     ],
 )
-def test_a_sender_is_known_by_nickname_and_by_jid(sender: str, found: set[int]) -> None:
+def test_a_sender_is_known_by_nickname_and_by_jid(sender: str, kept: set[int]) -> None:
     trace = Trace(Journal("epoch").numbering)
     forwarded = _said("old").replace("<message", "<message xmlns='jabber:client'")
     for xml in (
@@ -224,4 +224,4 @@ def test_a_sender_is_known_by_nickname_and_by_jid(sender: str, found: set[int]) 
     append(trace, "in", "1", "<stream:stream>", 0.0)
     append(trace, "in", "1", parsed(_said("hello", "w@there")), 0.0)
     wanted = StanzaFilter(sender=sender, rooms={ROOM}, own={"Me", OWN, "bot@example"})
-    assert {one.number for one in trace if wanted.matches(one)} == found
+    assert {each.number for each in trace if wanted.matches(each)} == kept

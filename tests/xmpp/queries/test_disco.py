@@ -38,7 +38,7 @@ def _form(fields: str, kind: str = ROOM_INFO, type_: str = "result") -> str:
 
 
 def _field(name: str, *values: str) -> str:
-    return f"<field var='{name}'>{''.join(f'<value>{one}</value>' for one in values)}</field>"
+    return f"<field var='{name}'>{''.join(f'<value>{each}</value>' for each in values)}</field>"
 
 
 def test_a_description_has_identities_features_and_fields() -> None:
@@ -94,7 +94,7 @@ def test_a_number_is_one_only_up_to_its_bound() -> None:
 
 
 def _room(*features: str, fields: str = "") -> Description:
-    named = "".join(f"<feature var='{one}'/>" for one in features)
+    named = "".join(f"<feature var='{each}'/>" for each in features)
     return disco.description_in(_info(f"<identity category='conference'/>{named}{fields}"))
 
 
@@ -222,7 +222,7 @@ async def test_others_are_asked_for_what_they_announce_and_nobodys_idleness_is_a
     ):
         played = PlayedConnection(answers | {DISCO_INFO: says})
         told = await _inform(played, address, is_server=False)
-        assert [one for _, one in played.asked] == asked
+        assert [each for _, each in played.asked] == asked
         assert told.uptime_seconds == uptime
         assert (told.software == Software("X", None, None)) is (disco.VERSION in asked)
 
@@ -239,7 +239,7 @@ async def test_a_room_service_is_asked_for_its_rooms_and_a_room_is_not() -> None
         assert told.rooms == (Item("a@conference.example", "A"),)
     played = PlayedConnection(answers)
     assert (await _inform(played, "a@conference.example", is_server=False)).rooms == ()
-    assert DISCO_ITEMS not in [one for _, one in played.asked]
+    assert DISCO_ITEMS not in [each for _, each in played.asked]
     silent = PlayedConnection(answers | {DISCO_ITEMS: REFUSED})
     told = await _inform(silent, "conference.example", is_server=False)
     assert (told.rooms, told.unanswered[0]) == ((), Unanswered(DISCO_ITEMS, REFUSED.error))

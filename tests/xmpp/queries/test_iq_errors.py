@@ -20,7 +20,7 @@ def test_every_condition_has_a_sentence_and_a_hint(whom: TargetKind, condition: 
 
 
 @pytest.mark.parametrize(
-    ("condition", "found"),
+    ("condition", "verdict"),
     [
         ("service-unavailable", Verdict.IN),
         ("remote-server-not-found", Verdict.UNDECIDED),
@@ -31,12 +31,12 @@ def test_every_condition_has_a_sentence_and_a_hint(whom: TargetKind, condition: 
         ("forbidden", Verdict.OUT),
     ],
 )
-def test_the_answer_to_a_self_ping_says_whether_we_are_in(condition: str, found: Verdict) -> None:
+def test_the_answer_to_a_self_ping_says_whether_we_are_in(condition: str, verdict: Verdict) -> None:
     meaning = iq_errors.of_error(condition, None, TargetKind.SELF, "r@b/me", "pings")
-    assert meaning.reachable is (found is Verdict.IN)
-    assert Pong(Target(TargetKind.SELF, "r@b/me"), 1.0, meaning).in_room is found
+    assert meaning.reachable is (verdict is Verdict.IN)
+    assert Pong(Target(TargetKind.SELF, "r@b/me"), 1.0, meaning).in_room is verdict
     words = {Verdict.IN: "In the room", Verdict.OUT: "Out:", Verdict.UNDECIDED: "Undecided"}
-    assert meaning.message.startswith(words[found])
+    assert meaning.message.startswith(words[verdict])
 
 
 def test_with_its_service_everything_in_a_room_is_gone() -> None:

@@ -72,12 +72,12 @@ async def test_the_nearest_silence_is_told(
     target: Target, answers: dict[str, Answer], verdict: str
 ) -> None:
     played = _played(answers | {SERVICE: CONFERENCE})
-    found = await _compared(played, target)
-    assert found.verdict == verdict
-    assert (found.pong.seconds, found.pong.reachable) == (None, False)
-    assert found.pong.error is not None
-    assert found.pong.error.condition == "remote-server-timeout"
-    assert found.pong.error.message == f'"{target.address}" did not answer within 0.2 s.'
+    comparison = await _compared(played, target)
+    assert comparison.verdict == verdict
+    assert (comparison.pong.seconds, comparison.pong.reachable) == (None, False)
+    assert comparison.pong.error is not None
+    assert comparison.pong.error.condition == "remote-server-timeout"
+    assert comparison.pong.error.message == f'"{target.address}" did not answer within 0.2 s.'
     between = {TargetKind.OCCUPANT: [SERVER, OWN], TargetKind.SERVER: []}
     assert [address for address, asked in played.asked if asked == PING] == [
         target.address,
@@ -99,15 +99,15 @@ async def test_an_answer_is_one_ping_and_says_whether_somebody_is_there(
     target: Target, answer: Element | Exception, verdict: str, reachable: bool
 ) -> None:
     played = _played({WILMA: answer, SERVICE: CONFERENCE})
-    found = await _compared(played, target, 5)
-    assert (found.verdict, found.pong.reachable) == (verdict, reachable)
-    assert found.pong.seconds is not None
-    assert 0 < found.pong.seconds < ALONE_SECONDS
+    comparison = await _compared(played, target, 5)
+    assert (comparison.verdict, comparison.pong.reachable) == (verdict, reachable)
+    assert comparison.pong.seconds is not None
+    assert 0 < comparison.pong.seconds < ALONE_SECONDS
     doubted = [(SERVICE, DISCO_INFO)] if answer is UNKNOWN else []
-    assert (found.server, found.own) == (None, None)
+    assert (comparison.server, comparison.own) == (None, None)
     assert played.asked == [(WILMA, PING), *doubted]
     expected = verdict.startswith("The room")
-    assert (found.pong.in_room in {Verdict.IN, Verdict.OUT}) is expected
+    assert (comparison.pong.in_room in {Verdict.IN, Verdict.OUT}) is expected
 
 
 REFUSALS = [
@@ -121,17 +121,17 @@ REFUSALS = [
 async def test_who_seems_not_to_know_pings_is_gone_with_the_service_of_the_room(
     target: Target, service: Element | Exception
 ) -> None:
-    found = await _compared(_played({target.address: UNKNOWN, SERVICE: service}), target, 5)
-    assert not found.pong.reachable
-    assert found.pong.error is not None
-    assert "service of the room cannot be reached" in found.pong.error.message
-    assert found.pong.in_room is (Verdict.GONE if target is OURSELVES else None)
+    comparison = await _compared(_played({target.address: UNKNOWN, SERVICE: service}), target, 5)
+    assert not comparison.pong.reachable
+    assert comparison.pong.error is not None
+    assert "service of the room cannot be reached" in comparison.pong.error.message
+    assert comparison.pong.in_room is (Verdict.GONE if target is OURSELVES else None)
 
 
 @pytest.mark.parametrize("service", [None, refused("forbidden"), refused("resource-constraint")])
 async def test_a_service_that_may_only_keep_to_itself_proves_nothing(service: Answer) -> None:
-    found = await _compared(_played({WILMA: UNKNOWN, SERVICE: service}), OURSELVES, HASTY)
-    assert found.pong.in_room is Verdict.IN
+    comparison = await _compared(_played({WILMA: UNKNOWN, SERVICE: service}), OURSELVES, HASTY)
+    assert comparison.pong.in_room is Verdict.IN
 
 
 @pytest.mark.parametrize(
@@ -150,8 +150,8 @@ async def test_who_made_the_error_says_whether_the_service_is_there(
 ) -> None:
     error = IqError(StanzaError("service-unavailable", by=by))
     played = _played({WILMA: error, SERVICE: UNKNOWN})
-    found = await _compared(played, OURSELVES, 5)
-    assert found.pong.in_room is verdict
+    comparison = await _compared(played, OURSELVES, 5)
+    assert comparison.pong.in_room is verdict
     assert ((SERVICE, DISCO_INFO) in played.asked) is asked
 
 
@@ -166,10 +166,10 @@ async def test_a_late_answer_is_one_though_others_were_asked_meanwhile() -> None
 
         came = asyncio.Event()
 
-    found = await _compared(Late({WILMA: RESULT, OWN: RESULT, SERVER: RESULT}), OCCUPANT, 0.5)
-    assert found.verdict == "It answers."
-    assert found.pong.seconds is not None
-    assert found.pong.seconds >= 0.25
+    comparison = await _compared(Late({WILMA: RESULT, OWN: RESULT, SERVER: RESULT}), OCCUPANT, 0.5)
+    assert comparison.verdict == "It answers."
+    assert comparison.pong.seconds is not None
+    assert comparison.pong.seconds >= 0.25
 
 
 @pytest.mark.parametrize("address", [WILMA, SERVER])
