@@ -214,10 +214,10 @@ def hinted(element: Element, own: str) -> bool | None:
     if from_ is None:
         if tag == "iq" and to is None and element.get("id") is None:
             return None
+        if (tag, kind) == ("presence", "error") or (tag, kind, to) == ("iq", "result", None):
+            return False
         if kind == "error":
             return to is not None and not is_to_resource and lower_bare(to) != lower_bare(own)
-        if tag == "iq" and kind == "result" and to is None:
-            return False
         if to is None:
             return True if tag != "iq" else None
         return not own or lower_bare(to) != lower_bare(own) if tag != "iq" or to else None

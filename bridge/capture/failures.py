@@ -32,6 +32,9 @@ _FRAME = re.compile(
 """A file and a line of it, as in `File "bot.py", line 3`, `at f (/srv/bot.js:3:7)`,
 `at Bot.f(Bot.java:3)`, `in C:\\bot.cs:line 3`, `#0 /srv/bot.php(3)`, `	/srv/bot.go:3 +0x1d`."""
 
+_RUBY = re.compile(r"(?:^|\s)(?P<file>\S+\.rb):(?P<line>\d+):in ")
+"""The innermost frame as Ruby writes it, in the line that names the exception."""
+
 _IS_FRAME = re.compile(
     r"(?:\bFile \".*\", line \d|(?:^|:\s)\W*at \S|^\s+from \S|#\d+ |^\s+\S+\.go:\d|^\s+\S+\.rs:\d)"
 )
@@ -126,7 +129,7 @@ class Failures:
         if any(words in text for words in self._said):
             return self.end()
         if _IS_FRAME.search(text) and (frame := _FRAME.search(text)):
-            self._add(frame["file"], int(frame["line"][:9]))
+            self._add(frame)
             return None
         exception = _EXCEPTION.search(text) or _PANIC.search(text)
         if self._frames and self._column >= 0:
@@ -136,22 +139,27 @@ class Failures:
                 return self._ended(exception, innermost=-1)
         elif self._frames and self._named is not None:
             failure = self.end()
-            self._named = exception
+            self._begin(exception, text)
             return failure
         elif exception is not None or "most recent call last" in text:
-            self._named, self._others = exception, 0
+            self._begin(exception, text)
             self._column = text.find(_PYTHON)
         self._others += 1
         if self._others > MAX_OTHERS:
             self._forget()
         return None
 
+    def _begin(self, exception: re.Match[str] | None, text: str) -> None:
+        self._named, self._others = exception, 0
+        if exception is not None and (frame := _RUBY.search(text)):
+            self._add(frame)
+
     def _forget(self) -> None:
         self._frames, self._named, self._column = [], None, -1
 
-    def _add(self, file: str, line: int) -> None:
-        frames = [*self._frames, (file, line)]
-        own = [frame for frame in frames if not _LIBRARY.search(frame[0])]
+    def _add(self, frame: re.Match[str]) -> None:
+        frames = [*self._frames, (frame["file"], int(frame["line"][:9]))]
+        own = [each for each in frames if not _LIBRARY.search(each[0])]
         kept = own or frames
         self._frames, self._others = [kept[0], kept[-1]], 0
 

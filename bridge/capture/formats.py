@@ -86,8 +86,11 @@ ROWS = (
     ),
 )
 
-DISCONNECTING = re.compile(r"Disconnecting (?:client|component), <stream:error> is: (?=<)")
-"""What Prosody's mod_c2s.lua and mod_component.lua write before an error that it sends."""
+DISCONNECTING = re.compile(
+    r"Disconnecting (?:client|component), <stream:error> is: (?=<|([a-z-]+)$)"
+)
+"""What Prosody's mod_c2s.lua and mod_component.lua write before an error that it sends, or before
+the error's condition."""
 
 TYPED = "Input received"
 """The words before a line that Profanity's user typed. The line may be XML."""
@@ -115,7 +118,7 @@ slixmpp|sleekxmpp: slixmpp: logging.basicConfig(level=logging.DEBUG)
 aioxmpp: aioxmpp: logging.basicConfig(level=logging.DEBUG)
 nbxmpp|gajim: nbxmpp: logging.getLogger('nbxmpp').setLevel(logging.DEBUG)
 xmpppy|simplexml: xmpppy: xmpp.Client(SERVER, debug=['always', 'nodebuilder'])
-xmpp.js|@xmpp/|node_modules: @xmpp/client: require('@xmpp/debug')(xmpp, true)
+xmpp.?js|@xmpp/|node_modules: @xmpp/client: require('@xmpp/debug')(xmpp, true)
 strophe|converse: Strophe, Converse: xmlInput and xmlOutput, or loglevel: 'debug'
 libstrophe|profanity: libstrophe, Profanity: XMPP_LEVEL_DEBUG, or profanity -l DEBUG
 smack|igniterealtime: Smack: SmackConfiguration.DEBUG = true
@@ -132,7 +135,11 @@ log."""
 
 
 def how_to(begin: str) -> str:
-    """Return how to get the stanzas into the log that begins so."""
+    """Return how to get the stanzas into the log that begins so.
+
+    The resource of an address names the library of somebody else.
+    """
+    begin = re.sub(r"(?<=\w)@[\w.-]+/\S+", "", begin)
     for row in HOW_TO.strip().split("\n"):
         mark, library, how = row.split(": ", 2)
         if re.search(mark, begin, re.IGNORECASE):

@@ -305,8 +305,8 @@ class Fragments:
         head = _with_word(line.context, previous, head)
         entry = self._entry(line, head)
         if row is not None:
-            entry = entry._replace(sent=False)
-        xml = text[start:]
+            entry = entry._replace(sent=False, sources=(*entry.sources, text))
+        xml = f"<stream:error><{row[1]}/></stream:error>" if row and row[1] else text[start:]
         if row is None and "<" in head and (wrapper := _WRAPPER.search(head)):
             entry = entry._replace(end="]]>" if wrapper[2] else f"</{wrapper[1]}>")
             xml = entry.meant(xml)

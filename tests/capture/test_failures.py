@@ -93,6 +93,10 @@ TRACES = {
     "Java": (JAVA, ("NullPointerException", "Bot.java")),
     "C#": (CSHARP, ("NullReferenceException", "C:\\srv\\bot.cs")),
     "Ruby": (RUBY, ("CityError", "/srv/bot.rb")),
+    "Ruby, as its interpreter writes it": (
+        "/srv/bot.rb:31:in `on_message': oslo (Weather::CityError)\n\tfrom /srv/bot.rb:7:in `run'",
+        ("CityError", "/srv/bot.rb"),
+    ),
     "PHP": (PHP, ("TypeError", "/srv/bot.php")),
     "Go": (GO, ("panic", "/srv/bot.go")),
 }

@@ -103,6 +103,10 @@ NAMED: dict[str, tuple[list[str], str]] = {
         ["Disconnecting component, <stream:error> is: " + stream_error("host-unknown")[4:]],
         "a component's name",
     ),
+    "Prosody names the condition alone": (
+        ["Disconnecting component, <stream:error> is: not-well-formed"],
+        "escape what it puts into XML",
+    ),
     "a stream error without its brackets, which a web page ate": (
         [f"RECV: stream:error{SHUTDOWN}/stream:error", "End of stream received"],
         "is shutting down",

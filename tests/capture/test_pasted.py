@@ -105,6 +105,10 @@ NAMED: dict[str, tuple[list[str], str]] = {
         [OTHER.format("ann@x.example")],
         '"ann@x.example" refused the client\'s presence (gone) ("no more")',
     ),
+    "presence of a component that the server refused, to the address it was from": (
+        [f"<presence to='ann@x.example' type='error'>{error('bad-request')}</presence>"],
+        "The server refused the client's presence (bad-request)",
+    ),
     "a room without a service": (
         [f"<<< {OTHER.format('lab/bot').replace('gone', 'remote-server-not-found')}"],
         'knows no server "lab"',
