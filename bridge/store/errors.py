@@ -47,3 +47,8 @@ class AwayStoreError(StoreError):
 
 class RefusedStoreError(AwayStoreError):
     """The database refused us: a person has to correct a wrong password, role or name."""
+
+
+def may_pass(error: StoreError) -> bool:
+    """Return whether the same may succeed later, without a person's help."""
+    return not isinstance(error, NotOurStoreError | BrokenStoreError | RefusedStoreError)

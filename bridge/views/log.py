@@ -13,7 +13,7 @@ from time import time
 from bridge.logs import complain, write_out
 from bridge.recording.recorded import Walk
 from bridge.store.database import Recorded
-from bridge.store.errors import AwayStoreError, RefusedStoreError, left_out
+from bridge.store.errors import StoreError, left_out, may_pass
 from bridge.text import iso, one_line
 from bridge.views.results import entry_line
 from bridge.views.watch import RoomView
@@ -78,38 +78,42 @@ class Log:
 
         If it `follows`, events that are younger than `ORDER_SECONDS` wait for the next call.
         """
-        backward = limit is not None
+        backward, walk = limit is not None, None
         while True:
             now = self.clock() if follows else -inf
             try:
                 walk = await self.walk(since=since, backward=backward)
-            except AwayStoreError as error:
-                if not follows or since is None or isinstance(error, RefusedStoreError):
+                await self._read(walk, limit, now)
+            except StoreError as error:
+                if not follows or since is None or not may_pass(error):
                     raise
                 if not self._away:
                     self._away = str(error)
-                    complain(f"WARNING: {error}; nothing is shown until it is back")
-                return since
-            self.oldest = walk.oldest_at
-            if walk.away != self._away:
-                self._away = walk.away
-                if walk.away:
-                    complain(f"WARNING: {walk.away}; only what this machine recorded is shown")
-            async for row in walk:
-                self._pair(row)
-                if not self._is_wanted(row, walk):
-                    continue
-                heappush(self._waiting, (row.at, row.id, next(self._reading), row, walk))
-                if not backward:
-                    self._write_before(row.at - ORDER_SECONDS, now)
-                if len(self._waiting) == limit:
-                    break
-            self._write_before(inf, now)
-            if walk.unreadable:
-                complain(f"WARNING: {left_out(walk.unreadable)}")
+                    complain(f"WARNING: {error}; nothing is shown until it can be read")
+                return since if walk is None else walk.next
             since = walk.next
             if backward or not walk.more:
                 return since
+
+    async def _read(self, walk: Walk, limit: int | None, now: float) -> None:
+        """Show the events of one walk, the newest `limit` if that is a number."""
+        self.oldest = walk.oldest_at
+        if walk.away != self._away:
+            self._away = walk.away
+            if walk.away:
+                complain(f"WARNING: {walk.away}; only what this machine recorded is shown")
+        async for row in walk:
+            self._pair(row)
+            if not self._is_wanted(row, walk):
+                continue
+            heappush(self._waiting, (row.at, row.id, next(self._reading), row, walk))
+            if limit is None:
+                self._write_before(row.at - ORDER_SECONDS, now)
+            if len(self._waiting) == limit:
+                break
+        self._write_before(inf, now)
+        if walk.unreadable:
+            complain(f"WARNING: {left_out(walk.unreadable)}")
 
     async def follow(self, cursor: str, pause_ms: int) -> None:
         """Show what is recorded after the cursor, until the reader of stdout has left."""

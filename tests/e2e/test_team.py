@@ -85,7 +85,7 @@ async def test_recorders_on_two_machines_and_an_agent_on_a_third_see_one_history
             await says(f"{round_} outage, 1", f"{round_} outage, 2")
             for recording in recorders:
                 await recording.says("events and stanzas wait in")
-            await follower.says("nothing is shown until it is back")
+            await follower.says("nothing is shown until it can be read")
             await says(f"{round_} outage, 3")
             await asyncio.to_thread(postgresql.start)
             await says(f"after the {round_}")
