@@ -593,6 +593,19 @@ async def test_somebody_whom_the_room_shows_later_is_an_occupant_like_any_other(
 
 
 @pytest.mark.servers
+async def test_an_agent_beside_ours_under_our_nickname_is_nobody_whom_the_room_hides(
+    stage: Scene,
+) -> None:
+    async with stage.witness("Owner"), stage.participant() as beside_ours:
+        await beside_ours.joined()
+        async with stage.participant() as ours:
+            await ours.joined()
+            assert ours.status().shows_all
+            await ours.membership.recount()
+            assert ours.status().shows_all
+
+
+@pytest.mark.servers
 @pytest.mark.parametrize("first", [True, False], ids=["there before us", "there after us"])
 async def test_a_real_room_that_hides_presence_is_known_to_do_so(stage: Scene, first: bool) -> None:
     async with stage.witness("Owner") as owner, AsyncExitStack() as others:

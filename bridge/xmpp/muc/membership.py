@@ -592,8 +592,9 @@ class Membership:
         self._options.answer(description)
         count = disco.room_configuration(description)["occupants"]
         if isinstance(count, int):
+            # Before we are in, the count may have another session of ours, under our nickname.
             left = self.room.listed - self.room.others
-            self._counted = count - 1 + left if self.inside else count
+            self._counted = count - 1 + left
 
     def _on_removed(self, fault: faults.Fault) -> None:
         if not self.inside:
