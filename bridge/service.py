@@ -48,11 +48,11 @@ INSTRUCTIONS = (
     "This server sits in an XMPP chat room (XEP-0045) and remembers what happens there. Ask "
     "xmppStatus first: it says whether the bridge is in the room, and if not, the cause and the "
     "setting to change. xmppCheck tries the way in stage by stage with the settings read anew, "
-    "and is how a corrected setting takes effect. What happened: xmppHistory; to follow it, give "
-    "the cursor of any result as `since`. To await an answer: xmppSend with awaitSeconds; to "
-    "await anything else: xmppWait. If a bot misbehaves: xmppDiagnose with its nickname. It names "
-    "the cause, or its `nextStep` leads on, to xmppSend of what the bot should answer. Who is "
-    "there and may speak: xmppOccupants. Who answers: xmppPing. What server and room can do: "
+    "and is how a corrected setting takes effect. What happened: xmppHistory, and with the cursor "
+    "of any result as `since` what came after it. To await an answer: xmppSend with awaitSeconds. "
+    "To await anything else: xmppWait. If a bot misbehaves: xmppDiagnose with its nickname. It "
+    "names the cause, or its `nextStep` leads on, to xmppSend of what the bot should answer. Who "
+    "is there and may speak: xmppOccupants. Who answers: xmppPing. What server and room can do: "
     "xmppInfo. The stanzas themselves: xmppTrace. xmppSend is read by everybody in the room, so "
     "send only what the user wants said. echo tests the connection to this server alone. Where it "
     "sits in several rooms, `rooms` in xmppStatus names them and the argument `room` picks one: "
@@ -76,6 +76,9 @@ MODULES = (
     prompts,
 )
 """The modules with the bridge's tools, resources and prompts, in the order of the lists."""
+
+OWN = Toolset.of_modules("bridge", *MODULES)
+"""The bridge's own tools, resources and prompts."""
 
 IMPLEMENTATION = Implementation("xmpp-debug-bridge", "XMPP debug bridge", __version__, INSTRUCTIONS)
 """The name and version that clients get."""
@@ -105,14 +108,13 @@ async def serve(
     limiter.confirm_in = _confirm_in(configuration)
     current = CurrentSettings(configuration, lambda: _restricting(limiter, read()))
     collaborators = (link, limiter, current, configuration)
-    own, problems = serving(Toolset.of_modules("bridge", *MODULES), configuration.tools)
+    own = serving(OWN, configuration.tools)
     tools, current.problems = join_toolsets(
         own,
         named=toolsets,
         settings=configuration.toolsets,
         collaborators=collaborators,
     )
-    current.problems = (*problems, *current.problems)
     for problem in current.problems:
         log.error("%s", one_line(str(problem)))
     ways = ["--read-only"] if read_only else []

@@ -5,6 +5,7 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TypeAlias
@@ -57,11 +58,14 @@ def run_with_settings(parsed: argparse.Namespace, command: Command) -> int:
 def read(
     parsed: argparse.Namespace, sandbox: dict[str, str], at_start: Configuration | None = None
 ) -> Configuration:
-    """Read the settings; a `sandbox` replaces all settings that lead to a server."""
+    """Read the settings; a `sandbox` replaces all settings that lead to a server.
+
+    Names in `BRIDGE_TOOLS` that no tool has are a problem, too.
+    """
     environ = dict(os.environ)
     if sandbox:
         environ = {k: v for k, v in environ.items() if not k.startswith(SERVER_PREFIXES)} | sandbox
-    return load(
+    configuration = load(
         environ,
         cwd=current_directory(),
         package_root=PACKAGE_ROOT,
@@ -69,6 +73,14 @@ def read(
         searching=not parsed.sandbox,
         at_start=at_start,
     )
+    if configuration.tools:
+        # Imported here: without names most commands need no tools, and start sooner.
+        from bridge.service import OWN
+        from bridge.tools.served import unknown_names
+
+        unknown = unknown_names(OWN, configuration.tools)
+        configuration = replace(configuration, problems=(*configuration.problems, *unknown))
+    return configuration
 
 
 def current_directory() -> Path:

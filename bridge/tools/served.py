@@ -12,29 +12,32 @@ from bridge.mcp.toolset import Tool, Toolset
 from bridge.settings.sources import Problem
 from bridge.text import nearest, quoted
 
-SENTENCE_END = re.compile(r"(?<=[.!?;:])\s+")
+SENTENCE_END = re.compile(r"(?<=[.!?;])\s+")
+
+WITHHELD = "BRIDGE_TOOLS does not name it"
+"""What a call of a tool that is not served is told."""
 
 ADVICE = frozenset({"hint", "retry", "standing"})
 """The fields of results that say what to do next, in our own words."""
 
 
-def serving(toolset: Toolset, names: Sequence[str]) -> tuple[Toolset, list[Problem]]:
-    """Return the set with the tools of these `names`, and what is wrong with the names.
+def serving(toolset: Toolset, names: Collection[str]) -> Toolset:
+    """Return the set with the tools of these `names`; with all tools if none has such a name."""
+    tools = tuple(tool for tool in toolset.tools if tool.name in names)
+    others = [tool.name for tool in toolset.tools if tool.name not in names]
+    if not tools:
+        return toolset
+    return replace(toolset, tools=tools, withheld=dict.fromkeys(others, WITHHELD))
 
-    If none of the names is a tool's, all tools are served.
-    """
+
+def unknown_names(toolset: Toolset, names: Sequence[str]) -> list[Problem]:
+    """Return a problem with each of the `names` that no tool of the set has."""
     known = [tool.name for tool in toolset.tools]
-    problems = [
+    return [
         Problem("BRIDGE_TOOLS", f"names no tool: {quoted(name)}{nearest(name, known)}")
         for name in names
         if name not in known
     ]
-    others = [name for name in known if name not in names]
-    if len(others) == len(known):
-        return toolset, problems
-    tools = tuple(tool for tool in toolset.tools if tool.name in names)
-    withheld = dict.fromkeys(others, "BRIDGE_TOOLS does not name it")
-    return replace(toolset, tools=tools, withheld=withheld), problems
 
 
 def naming_only_served(toolset: Toolset, own: Toolset) -> Toolset:
@@ -50,7 +53,8 @@ def without(text: str, names: Collection[str]) -> str:
     if not names:
         return text
     mentioned = re.compile(rf"\b({'|'.join(map(re.escape, names))})\b")
-    return " ".join(part for part in SENTENCE_END.split(text) if not mentioned.search(part))
+    left = " ".join(part for part in SENTENCE_END.split(text) if not mentioned.search(part))
+    return f"{left[:-1]}." if left.endswith(";") else left
 
 
 def _alone(tool: Tool, others: Sequence[str]) -> Tool:

@@ -9,12 +9,10 @@ import pytest
 
 from bridge.mcp.errors import ToolError
 from bridge.mcp.toolset import Toolset, tool
-from bridge.service import INSTRUCTIONS, MODULES
-from bridge.tools.served import naming_only_served, serving, without
+from bridge.service import INSTRUCTIONS, OWN
+from bridge.tools.served import naming_only_served, serving, unknown_names, without
 from tests.e2e.bridge_process import COMMAND, NOWHERE, TOOLS, run_in
 from tests.e2e.test_toolsets import SAMPLES
-
-OWN = Toolset.of_modules("bridge", *MODULES)
 
 
 @pytest.mark.parametrize(
@@ -39,7 +37,7 @@ OWN = Toolset.of_modules("bridge", *MODULES)
 def test_the_named_tools_are_served_and_an_unknown_name_is_a_problem(
     names: tuple[str, ...], served: list[str], problems: list[str]
 ) -> None:
-    toolset, wrong = serving(OWN, names)
+    toolset, wrong = serving(OWN, names), unknown_names(OWN, names)
     assert [each.name for each in toolset.tools] == served
     assert [str(problem) for problem in wrong] == problems
     assert toolset.withheld.keys() == set(TOOLS) - set(served)
@@ -52,6 +50,8 @@ def test_the_named_tools_are_served_and_an_unknown_name_is_a_problem(
         ("Ask xmppStatus. Then wait.", "Then wait."),
         ("To wait: xmppStatusOf says so.", "To wait: xmppStatusOf says so."),
         ("Wait; xmppStatus says when! Go on.", "Wait; Go on."),
+        ("To wait: xmppStatus. To go on: ask.", "To go on: ask."),
+        ("Ask xmppStatus: it knows. Or wait; xmppStatus says when.", "Or wait."),
     ],
 )
 def test_a_sentence_goes_if_it_names_a_tool_that_is_not_served(text: str, left: str) -> None:
@@ -86,7 +86,7 @@ def other() -> dict[str, object]:
 
 def test_advice_names_only_tools_that_are_served_and_strangers_words_stay() -> None:
     own = Toolset("own", (ask, count, other))
-    chosen, _ = serving(own, ["ask", "count"])
+    chosen = serving(own, ["ask", "count"])
     asking, counting = naming_only_served(chosen, chosen).tools
     assert asking.description == "Ask.\n\nOr wait."
     result = {"ok": False, "hint": "Wait.", "body": "Call other."}
@@ -104,6 +104,9 @@ def test_what_is_said_at_the_start_names_only_tools_that_are_served() -> None:
     assert len(INSTRUCTIONS.encode()) <= 2_048
     assert set(re.findall(r"xmpp[A-Z]\w+", INSTRUCTIONS)) == set(TOOLS) - {"echo"}
     assert "xmppSend" not in without(INSTRUCTIONS, ["xmppSend"])
+    sentences = without(INSTRUCTIONS, sorted(set(TOOLS) - {"xmppWait"})).split(". ")
+    assert "To await anything else: xmppWait" in sentences
+    assert all(re.match("[A-Z][^:]*(: [^:]+)?$", sentence) for sentence in sentences)
 
 
 def test_sets_of_tools_are_served_whatever_the_setting_names(tmp_path: Path) -> None:
@@ -135,3 +138,14 @@ def test_the_program_serves_what_the_setting_names_and_says_why_the_rest_is_miss
     assert [each["name"] for each in listed["result"]["tools"]] == ["xmppStatus"]
     assert "BRIDGE_TOOLS does not name it" in json.dumps(refused["error"])
     assert "xmppWait?" in json.dumps(status["result"]["problems"])
+
+
+@pytest.mark.parametrize("command", ["settings", "check"])
+def test_every_command_that_reads_the_settings_names_a_tool_that_there_is_not(
+    command: str, tmp_path: Path
+) -> None:
+    named = {"BRIDGE_TOOLS": "xmppStatus,xmppWaitt", "XDG_STATE_HOME": str(tmp_path)}
+    ran = run_in(tmp_path, COMMAND, command, **(NOWHERE | named))
+    said = 'BRIDGE_TOOLS names no tool: "xmppWaitt": xmppWait?'
+    assert (ran.stdout + ran.stderr).count(said) == 1
+    assert ran.returncode == {"settings": 2, "check": 1}[command]

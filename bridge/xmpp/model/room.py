@@ -232,7 +232,7 @@ class RoomStatus:
             return "Being tried again now."
         if self.next_attempt_at is None:
             return (
-                "Never tried again by itself, since servers lock accounts: do what the hint says "
+                "Never tried again by itself, since servers lock accounts. Do what the hint says "
                 "and call xmppCheck, which tries at once."
             )
         at = iso(self.next_attempt_at)
