@@ -157,7 +157,8 @@ class _Tap:
             every = os.environ | environment
             return await asyncio.create_subprocess_exec(*words, env=every, stdout=out)
         except (OSError, ValueError) as error:
-            raise UsageError(f"{words[0]!r} does not start: {error}") from error
+            why = error.strerror if isinstance(error, OSError) else error
+            raise UsageError(f"{words[0]!r} does not start: {why}") from error
 
 
 def _settings(parsed: Namespace) -> Settings:
