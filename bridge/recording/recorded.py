@@ -211,15 +211,20 @@ class Walk:
         return Record(row.id, row.at, decode(row.event), row.room)
 
     async def unrecorded(self, records: Sequence[Record], run: str) -> list[Record]:
-        """Return the `records`, which `run` has observed, that the store lacks."""
-        domain = self._query.domain
+        """Return the `records`, which `run` has observed, that the store lacked as we read it."""
+        domain, base = self._query.domain, self._extent.base
+        last = self._span.last - base + self._extent.sent
 
         def missing(database: Reading) -> list[Record]:
             lacking = list[Record]()
             for room in {record.room for record in records}:
                 ours = [record for record in records if record.room == room]
                 wanted = [_wanted(record) for record in ours]
-                rows = paired(wanted, database.alike(room, domain, wanted, run), set())
+                looked = [
+                    [row for row in alike if -base <= row.id <= last]
+                    for alike in database.alike(room, domain, wanted, run)
+                ]
+                rows = paired(wanted, looked, set())
                 lacking += [it for it, row in zip(ours, rows, strict=True) if row is None]
             return sorted(lacking, key=lambda record: record.number)
 

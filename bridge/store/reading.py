@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from math import inf
 
 from bridge.store.database import Query, Recorded, Span, Tenure
-from bridge.store.pairing import Alike, Wanted, key_of, paired
+from bridge.store.pairing import Alike, Wanted, key_of, same
 from bridge.store.postgresql import PostgresqlDatabase
 from bridge.store.postgresql_connection import MAX_ID
 from bridge.store.shipping import SHIFT_SECONDS
@@ -40,8 +40,9 @@ class Extent:
     """Whether the database is not read."""
     store: str = ""
     """The name of a team's database that is away; empty if it is read."""
-    taken: set[int] = field(default_factory=set)
-    """Rows of the file, and ids of the database, of events that were seen twice already."""
+    twins: dict[int, int] = field(default_factory=dict)
+    """The events that were seen twice: the id in one of the two sources, by the id in the other.
+    Ids of the database are negative. A page may be read again, and has to come out the same."""
 
 
 class Reading:
@@ -184,13 +185,13 @@ class Reading:
             return row.row <= shown_row
         if not row.shared:
             return False
+        unsent, _ = self._marks(query.stanzas)  # read first: what was sent since then is noted
         if self._file.has_same(row.id, shown_row):
             return True
         wanted = Wanted(key_of(row.event), row.seen - self._ahead(), -inf)
         (alike,) = self._file.alike(row.room, query.domain, [wanted], "")
-        unsent, _ = self._marks(query.stanzas)
         alike = [it for it in alike if unsent < it.id <= shown_row]
-        return paired([wanted], [alike], extent.taken) != [None]
+        return _has_twin(extent, -row.id, wanted, alike)
 
     def _comes(self, extent: Extent, query: Query, row: Recorded) -> bool:
         """Whether a row of the file is an event that the database has from another machine."""
@@ -201,4 +202,13 @@ class Reading:
             return known > 0 and 0 < self._file.same_as(row.row) <= known
         wanted = Wanted(key_of(row.event), row.seen + self._ahead(), -inf)
         (alike,) = self._database.alike(row.room, query.domain, [wanted], extent.file, extent.base)
-        return paired([wanted], [alike], extent.taken) != [None]
+        return _has_twin(extent, row.id, wanted, [it._replace(id=-it.id) for it in alike])
+
+
+def _has_twin(extent: Extent, id_: int, wanted: Wanted, alike: Sequence[Alike]) -> bool:
+    """Whether the event with this id is one of these rows, which is no other event then."""
+    free = [it for it in alike if extent.twins.get(it.id, id_) == id_]
+    if (row := same(wanted, free, ())) is None:
+        return False
+    extent.twins[row.id] = id_
+    return True

@@ -413,7 +413,9 @@ class World:
             first = int(person.cursor[1]) if person.cursor else span.first
             shown = []
             while first < span.last:
-                page, first, _ = reading.page(QUERY, after=first, until=span.last, limit=FEW)
+                for _ in range(2):  # a page with a gap that is not known yet is read again
+                    page, end, _ = reading.page(QUERY, after=first, until=span.last, limit=FEW)
+                first = end
                 part = _with_gaps(reading, DOMAIN, page)
                 if part is None:
                     return

@@ -5,6 +5,7 @@ import shutil
 import sqlite3
 import threading
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
@@ -28,6 +29,7 @@ from bridge.store.postgresql import PostgresqlDatabase
 from bridge.store.reading import Reading
 from bridge.store.shipping import ship
 from bridge.store.sql import SqlDatabase
+from bridge.store.sqlite import open_file
 from bridge.store.writer import Entered, Item, Moment, Writer
 from tests.servers.certificates import Authority
 from tests.servers.postgresql import PASSWORD, USER, Postgresql, running_pgbouncer
@@ -394,6 +396,36 @@ def test_what_was_shipped_in_vain_is_not_shipped_again_and_equal_messages_stay_a
         second.hears(2, body="again")
         second.ships()
         assert [each["jid"] for each in rows(team, "kind = 'message'")] == [1, 1, 1, 2]
+
+
+def _read(
+    team: Team, database: PostgresqlDatabase | None, cursor: Sequence[str] = ()
+) -> tuple[list[int], Sequence[str]]:
+    """Return the marks of what is shown after a cursor, and the next cursor."""
+    with closing(open_file(team, writable=False)) as file:
+        span, extent = Reading(database, file, None).begin(QUERY, cursor)
+        reading, after, shown = Reading(database, file, extent), extent.before[0], list[int]()
+        while after < span.last:
+            rows, after, _ = reading.page(QUERY, after=after, until=span.last, limit=3)
+            shown += [row.event["jid"] for row in rows if row.event["kind"] == "message"]
+    row = span.last - extent.base + extent.sent
+    return shown, (span.store, str(extent.base), extent.file, str(row))
+
+
+def test_a_row_of_the_file_is_not_taken_for_the_row_of_the_database_with_its_number(
+    team: Team, tmp_path: Path
+) -> None:
+    open_store(team).close()
+    elsewhere = replace(team, file=tmp_path / "elsewhere" / "team.db")
+    with Machine(team, "run0") as ours, Machine(elsewhere, "run1") as theirs:
+        ours.hears(1, 2, 3)
+        shown, cursor = _read(team, None)
+        ours.hears(4, 5, 6)
+        theirs.hears(4, 5, 6, 1, 2, 3)
+        theirs.ships()
+        with closing(PostgresqlDatabase(team.url, writable=False)) as database:
+            more, _ = _read(team, database, cursor)
+    assert (shown, more) == ([1, 2, 3], [4, 5, 6])
 
 
 @pytest.mark.parametrize("backward", [False, True])

@@ -309,6 +309,15 @@ async def test_old_history_that_the_store_has_is_not_told_again_from_memory(shel
     assert await walk.unrecorded([Record(1, NOW + 600, told, ROOM)], "epoch") == []
 
 
+@in_both
+async def test_what_came_into_the_store_after_it_was_read_is_told_from_memory(shelf: Shelf) -> None:
+    shelf.say("before", at=NOW)
+    walk = await shelf.reader.walk([ROOM], EventFilter())
+    said = MessageReceived(f"{ROOM}/W", "W", "later")
+    shelf.put(said, at=NOW)
+    assert await walk.unrecorded([later := Record(1, NOW, said, ROOM)], "epoch") == [later]
+
+
 async def test_large_events_of_the_store_are_compared_with_memory_a_few_at_a_time(
     shelf: Shelf,
 ) -> None:
