@@ -177,6 +177,8 @@ class Walk:
     database went away."""
     unreadable: int = 0
     """How many rows were left out so far, since they cannot be read."""
+    _own: int = 0
+    """The last row of this machine's file that was read out of a team's database."""
 
     @property
     def oldest_at(self) -> float:
@@ -203,7 +205,8 @@ class Walk:
         extent = self._extent
         if not extent.file:
             return f"{RECORDED}{self._span.store}-{id_}"
-        row = extent.before[1] if id_ < extent.base else id_ - extent.base + extent.sent
+        read = max(extent.before[1], self._own)
+        row = read if id_ < extent.base else id_ - extent.base + extent.sent
         return f"{RECORDED}{self._span.store}-{min(id_, extent.base)}-{extent.file}-{row}"
 
     def record(self, row: Recorded) -> Record:
@@ -253,6 +256,8 @@ class Walk:
             for row in rows:
                 yield row
                 self._read_up_to = max(self._read_up_to, row.id)
+                if not self._backward and row.row <= self._extent.own.get(row.file, 0):
+                    self._own = max(self._own, row.row)
             first, last = (first, end) if self._backward else (end, last)
             self._read_up_to = max(self._read_up_to, first)
             self.more = first < last and monotonic() > deadline

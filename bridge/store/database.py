@@ -73,6 +73,17 @@ class Sent(NamedTuple):
     stanza: int
 
 
+class Former(NamedTuple):
+    """How far a file had come when it lost a name to a copy of it, which is shipped elsewhere."""
+
+    sent: int
+    sent_stanza: int
+    """Up to these rows, the database's rows of the name are the file's own."""
+    last: int
+    last_stanza: int
+    """The file's last rows then; a cursor with the name may be the copy's beyond them."""
+
+
 class Mark(NamedTuple):
     """What the database knows about a file."""
 

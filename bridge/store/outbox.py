@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bridge.files import lock_private
-from bridge.store.database import Happened, Observer, Recorded, Sent, Tenure
+from bridge.store.database import Former, Happened, Observer, Recorded, Sent, Tenure
 from bridge.store.location import Team, unusable
 from bridge.store.pairing import SAME_SECONDS, key_of
 from bridge.store.queries import encoded
@@ -26,6 +26,9 @@ compare it with other machines' rows."""
 
 TENURE_SECONDS = 86_400.0
 """A tenure that ended so long ago is deleted from the file; the database has it."""
+
+MAX_NAMES = 100
+"""The most former names that a file keeps: another role can bring about a new one at any time."""
 
 FULL = "the file of this machine was full, and the database away"
 DAMAGED = "a damaged row could not be shipped"
@@ -80,6 +83,7 @@ class Outbox(SqliteDatabase):
                 raise unusable(self.path, error) from error
             self.opened.callback(os.close, lock)
             self._is_locked = True
+            (self.name,) = self.row("SELECT id FROM file")  # who had the lock may have changed it
         return True
 
     def waiting(self) -> int:
@@ -171,9 +175,15 @@ class Outbox(SqliteDatabase):
                     (self.now() - TENURE_SECONDS, self.target),
                 )
 
-    def rename(self) -> None:
-        """Give the file a new name, since the database knows the former one from elsewhere."""
-        self.all("UPDATE file SET id = lower(hex(randomblob(4)))")
+    def rename(self, sent: Sent) -> None:
+        """Give the file a new name, since a copy of it is shipped by the former one.
+
+        The database has the file's rows up to `sent` by that name.
+        """
+        former = Former(*sent, self.newest(), self.newest(stanzas=True))
+        names = [*(self.formers() | {self.name: former}).items()][-MAX_NAMES:]
+        change = "UPDATE file SET copied = ?, id = lower(hex(randomblob(4)))"
+        self.all(change, (encoded(dict(names)),))
         (self.name,) = self.row("SELECT id FROM file")
 
     def lose(self, count: int, reason: str, first: float, last: float) -> None:

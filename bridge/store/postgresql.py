@@ -50,8 +50,9 @@ class PostgresqlDatabase(DatabaseConnection, SqlDatabase):
     GIVEN = f"json_to_recordset(?::json) AS given ({', '.join(f'{name} bigint' for name in GIVEN)})"
     OTHER = (
         "CASE WHEN events.observer = given.observer THEN events.number = given.number "
-        "ELSE events.shared = 1 AND events.file <> "
-        "coalesce((SELECT id FROM files WHERE name = ?), 0) END AND events.id <= ?"
+        "ELSE events.shared = 1 AND NOT EXISTS (SELECT 1 FROM files JOIN json_each_text(?::json) "
+        "AS own ON own.key = name WHERE files.id = events.file "
+        "AND events.number <= own.value::bigint) END AND events.id <= ?"
     )
     FILES = "LEFT JOIN files ON files.id = file"
     NUMBER = "events.number"

@@ -6,7 +6,7 @@ A reader may have seen a row of its file before the database had it, or before t
 another machine's row of the same event. Such a row is not shown again.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 
@@ -14,6 +14,7 @@ from bridge.store.database import Query, Recorded, Span, Tenure
 from bridge.store.pairing import Alike, Wanted, key_of, same
 from bridge.store.postgresql import PostgresqlDatabase
 from bridge.store.postgresql_connection import MAX_ID
+from bridge.store.queries import encoded
 from bridge.store.shipping import SHIFT_SECONDS
 from bridge.store.sql import SqlDatabase
 from bridge.store.sqlite import SqliteDatabase
@@ -40,6 +41,9 @@ class Extent:
     """Whether the database is not read."""
     store: str = ""
     """The name of a team's database that is away; empty if it is read."""
+    own: Mapping[str, int] = field(default_factory=dict)
+    """Up to which row of each name the rows in the database are the file's own. By the same name,
+    it may have other rows of a copy of the file."""
     twins: dict[int, int] = field(default_factory=dict)
     """The events that were seen twice: the id in one of the two sources, by the id in the other.
     Ids of the database are negative. A page may be read again, and has to come out the same."""
@@ -70,7 +74,7 @@ class Reading:
         if self._file is not None and not self._file.target:  # there is no database
             return self._file.span(query), Extent(0, 0, 0, (0, 0), "", away=True)
         marks, name = self._marks(query.stanzas), "" if self._file is None else self._file.name
-        before = int(id_ or 0), int(row or 0) if file == name else 0
+        before = int(id_ or 0), self._row(file or "", int(row or 0), stanzas=query.stanzas)
         if self._database is None:
             assert self._file is not None
             known, base = self._file.reached()
@@ -87,7 +91,9 @@ class Reading:
             before = (0, 0)
         if reached is not None and sent <= reached <= self._marks(query.stanzas)[1]:
             sent = reached
-        extent = Extent(base, min(span.last, base), max(sent, before[1]), before, name)
+        own = {} if self._file is None else self._file.own(sent, stanzas=query.stanzas)
+        last, sent = min(span.last, base), max(sent, before[1])
+        extent = Extent(base, last, sent, before, name, own=own)
         tail = 0 if self._file is None else self._file.span(query).last - extent.sent
         last = extent.last if tail <= 0 and query.end is not None else base + max(0, tail)
         return span._replace(first=min(span.first, base), last=last), extent
@@ -98,6 +104,15 @@ class Reading:
             return 0, 0
         sent, trying = self._file.marks()
         return (sent.stanza, trying.stanza) if stanzas else (sent.event, trying.event)
+
+    def _row(self, name: str, row: int, *, stanzas: bool) -> int:
+        """Return up to which row a reader was shown the file, by the name in the cursor."""
+        if self._file is None:
+            return 0
+        if name == self._file.name:
+            return row
+        former = self._file.formers().get(name)
+        return min(row, former.last_stanza if stanzas else former.last) if former else 0
 
     def span(self, query: Query) -> Span:
         """Return the range of the ids in the database; without a database, in the file."""
@@ -135,7 +150,7 @@ class Reading:
             rows = self._file.alike(room, domain, wanted, run)
         if self._database is not None:
             # The database's ids are negative here, to tell them from the file's.
-            theirs = self._database.alike(room, domain, wanted, "", MAX_ID)
+            theirs = self._database.alike(room, domain, wanted, "{}", MAX_ID)
             for alike, more in zip(rows, theirs, strict=True):
                 alike += [it._replace(id=-it.id) for it in more]
         return rows
@@ -181,13 +196,16 @@ class Reading:
         shown_id, shown_row = extent.before
         if self._file is None or not shown_row or row.id <= shown_id:
             return False
-        if row.file == extent.file:
+        if row.file in extent.own and row.row <= extent.own[row.file]:
             return row.row <= shown_row
+        unsent, _ = self._marks(query.stanzas)  # read first: what was sent since then is noted
+        copied = row.row <= shown_row and self._file.has_row(
+            row.row, row.observer.run, stanza=query.stanzas
+        )
+        if copied or self._file.has_same(row.id, shown_row):
+            return True
         if not row.shared:
             return False
-        unsent, _ = self._marks(query.stanzas)  # read first: what was sent since then is noted
-        if self._file.has_same(row.id, shown_row):
-            return True
         wanted = Wanted(key_of(row.event), row.seen - self._ahead(), -inf)
         (alike,) = self._file.alike(row.room, query.domain, [wanted], "")
         alike = [it for it in alike if unsent < it.id <= shown_row]
@@ -195,14 +213,17 @@ class Reading:
 
     def _comes(self, extent: Extent, query: Query, row: Recorded) -> bool:
         """Whether a row of the file is an event that the database has from another machine."""
-        if self._file is None or not row.shared:
+        if self._file is None or query.stanzas:
             return False
         if self._database is None:
             known = extent.before[0]
             return known > 0 and 0 < self._file.same_as(row.row) <= known
-        wanted = Wanted(key_of(row.event), row.seen + self._ahead(), -inf)
-        (alike,) = self._database.alike(row.room, query.domain, [wanted], extent.file, extent.base)
-        return _has_twin(extent, row.id, wanted, [it._replace(id=-it.id) for it in alike])
+        by, own = self._database.observer(row.observer, make=False), encoded(extent.own)
+        wanted = Wanted(key_of(row.event), row.seen + self._ahead(), -inf, row=row.row, by=by)
+        (alike,) = self._database.alike(row.room, query.domain, [wanted], own, extent.base)
+        # Of what is not shared, only a copy of the file has the same row.
+        alike = [it._replace(id=-it.id) for it in alike if row.shared or it.copied]
+        return _has_twin(extent, row.id, wanted, alike)
 
 
 def _has_twin(extent: Extent, id_: int, wanted: Wanted, alike: Sequence[Alike]) -> bool:

@@ -21,6 +21,7 @@ from bridge.store.outbox import Outbox, Shipment
 from bridge.store.pairing import Wanted, key_of, paired
 from bridge.store.postgresql import PostgresqlDatabase
 from bridge.store.postgresql_connection import MAX_ID
+from bridge.store.queries import encoded
 from bridge.store.recorder import clocks
 from bridge.store.retention import EXPIRE_SECONDS, Retention
 from bridge.store.team_former import SPOOL, follow
@@ -65,8 +66,9 @@ def ship(outbox: Outbox, database: PostgresqlDatabase, host: str) -> bool:
     with database.transaction():
         mark = database.mark(outbox.name, host, batch.sent)
         reached = mark.sent
-        if mark.host != host or reached not in {batch.sent, batch.trying}:
-            outbox.rename()
+        is_ours = reached in {batch.sent, batch.trying}
+        if mark.host != host or not is_ours:
+            outbox.rename(reached if is_ours else batch.sent)
             return True
         ahead = mark.now - outbox.now()
         ahead = ahead if abs(ahead) > SHIFT_SECONDS else 0.0
@@ -106,11 +108,12 @@ def known_to(
     first = min((each.seen or 0.0 for each in rows), default=0.0)
     last = min((each.row for each in rows if each.row > 0), default=1) - 1
     taken, known = outbox.taken(first, last) if rows else set[int](), dict[int, int]()
+    own = encoded(outbox.own(MAX_ID))
     for place in {_place(each) for each in rows}:
         here = [each for each in rows if _place(each) == place]
         stays = [tenure for *where, tenure in batch.tenures if (*where,) == place]
         wanted = [_wanted(each, stays, database.observer(each.observer)) for each in here]
-        looked = database.alike(*place, wanted, outbox.name, MAX_ID)
+        looked = database.alike(*place, wanted, own, MAX_ID)
         # Of what is not shared, only a copy of the file has the same row.
         theirs = [
             [row for row in alike if each.shared or row.copied]

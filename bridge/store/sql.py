@@ -222,9 +222,9 @@ class SqlDatabase(ABC):
         """Return for each wanted event the shared rows of others that it may be.
 
         `others` says which rows are another's. For a file, it is the run that observed the wanted
-        events. For a team's database, it is the name of the file that has them, and the highest id
-        that is looked at; where the observer of a wanted event is given, it may also be the same
-        row out of a copy of that file.
+        events. For a team's database, it is JSON that says up to which row of each name the rows
+        are of the same file, and the highest id that is looked at; where the observer of a wanted
+        event is given, it may also be the same row out of a copy of that file.
         """
         rows = [list[Alike]() for _ in wanted]
         given = [
@@ -455,25 +455,27 @@ class SqlDatabase(ABC):
         names = ", ".join(f"{name} = ?" for name in Ageing._fields)
         self.all(f"UPDATE {self.SETTINGS} SET {names}", ageing)
 
-    def observer(self, observer: Observer) -> int:
-        """Return the id of an observer; make it if there is none."""
-        return self._id("runs", **vars(observer))
+    def observer(self, observer: Observer, *, make: bool = True) -> int:
+        """Return the id of an observer; if there is none, make it, or else return 0."""
+        return self._id("runs", make=make, **vars(observer))
 
     def place(self, jid: str, domain: str) -> int:
         """Return the id of a room for accounts of a domain; make it if there is none."""
         return self._id("places", jid=jid, domain=domain)
 
-    def _id(self, table: str, **named: str) -> int:
-        """Return the id of the row with these values; make the row if there is none."""
+    def _id(self, table: str, *, make: bool = True, **named: str) -> int:
+        """Return the id of the row with these values; if there is none, make it, or return 0."""
         key = (table, *named.values())
         if key not in self._ids:
             values = self._values(*map(queries.storable, named.values()))
             columns = (*named, "target")[: len(values)]
             find = f"SELECT id FROM {table} WHERE {self._where(**named)}"
             places = ", ".join("?" * len(values))
-            make = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places})"
-            rows = self.all(find, values) or self.all(f"{make} RETURNING id", values)
-            self._ids[key] = int(rows[0][0])
+            insert = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places}) RETURNING id"
+            rows = self.all(find, values)
+            if not rows and not make:
+                return 0
+            self._ids[key] = int((rows or self.all(insert, values))[0][0])
         return self._ids[key]
 
     def _where(self, **named: str) -> str:

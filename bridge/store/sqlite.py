@@ -3,16 +3,17 @@
 docs/store.md says what is in each table, so that plain `sqlite3` can read it.
 """
 
+import json
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import time
 from typing import Any
 
 from bridge.store import former, queries
 from bridge.store.clock import boot, steady
-from bridge.store.database import Query, Sent
+from bridge.store.database import Former, Query, Sent
 from bridge.store.decision import SILENCE_SECONDS
 from bridge.store.errors import BrokenStoreError
 from bridge.store.location import Place
@@ -193,6 +194,28 @@ class SqliteDatabase(SqliteFile, SqlDatabase):
         )
         row = rows[0] if rows else (0, 0, 0, 0)
         return Sent(*row[:2]), Sent(*row[2:])
+
+    def formers(self) -> dict[str, Former]:
+        """Return the former names of the file."""
+        (text,) = self.row("SELECT copied FROM file")
+        with suppress(ValueError, TypeError, AttributeError):
+            return {name: Former(*map(int, it)) for name, it in json.loads(text).items()}
+        return {}
+
+    def own(self, reached: int, *, stanzas: bool = False) -> dict[str, int]:
+        """Return up to which row of each name the database's rows are this file's.
+
+        `reached` is how far the file was shipped by its present name.
+        """
+        formers = self.formers().items()
+        own = {name: it.sent_stanza if stanzas else it.sent for name, it in formers}
+        return own | {self.name: reached}
+
+    def has_row(self, row: int, run: str, *, stanza: bool) -> bool:
+        """Whether this row is of this run; if another file has it too, that is out of a copy."""
+        rows = f"{'traffic' if stanza else 'entries'} AS events JOIN runs ON runs.id = observer"
+        find = f"SELECT 1 FROM {rows} WHERE events.id = ? AND run = ?"
+        return bool(self.all(find, (row, run)))
 
     def reached(self) -> tuple[str, int]:
         """Return the name of the database that last confirmed rows, and its highest id then."""

@@ -151,7 +151,7 @@ class Writer:
         self._rows, self._stanzas = [], []
         before = self._observer, self._rooms, self._count
         self._rooms = {name: room.copy() for name, room in self._rooms.items()}
-        if file.name != self._name:
+        if file.name != self._name and self._name not in file.formers():
             self._begin_anew()
         try:
             with file.transaction():

@@ -4,10 +4,12 @@ What decides is the program's own: the writer, the decision, the shipping and th
 two databases are models.
 """
 
+import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
 from math import inf
 from random import Random
 from typing import Any, cast
@@ -15,6 +17,7 @@ from typing import Any, cast
 from bridge.recording.recorded import _with_gaps
 from bridge.store import shipping
 from bridge.store.database import (
+    Former,
     Happened,
     Mark,
     Observer,
@@ -122,7 +125,8 @@ class File(Table):
     def __init__(self, world: "World", name: str) -> None:
         super().__init__(world, name, SILENCE_SECONDS)
         self.ahead = EPOCH + world.chance.choice([0.0, 0.0, 5.0, -3600.0])
-        self.target = "a team's"
+        self.target, self.host = "a team's", name
+        self.names: dict[str, Former] = {}
         self.same: dict[int, int] = {}
         self.sent = self.trying = Sent(0, 0)
         self.base = ("0", 0)
@@ -174,6 +178,32 @@ class File(Table):
         place = self.name, tenure
         self.known[place] = self.known[place]._replace(until=until, until_at=at, ended=ended)
 
+    def copy(self, host: str) -> "File":
+        """Return a copy of the file, which is another machine's from now on."""
+        other = File(self.world, self.name)
+        kept = {"rows", "by_content", "by_stanza", "known", "same", "names"}
+        vars(other).update({name: deepcopy(vars(self)[name]) for name in kept})
+        other.ahead, other.sent, other.trying, other.base = (
+            self.ahead, self.sent, self.trying, self.base,
+        )  # fmt: skip
+        other.host = host
+        return other
+
+    def rename(self, name: str, sent: Sent) -> None:
+        self.names[self.name] = Former(*sent, len(self.rows), 0)
+        self.name = name
+        self.rows = [replace(row, file=name) for row in self.rows]
+        self.known = {(name, id_): it._replace(file=name) for (_, id_), it in self.known.items()}
+
+    def formers(self) -> dict[str, Former]:
+        return self.names
+
+    def own(self, reached: int, *, stanzas: bool = False) -> dict[str, int]:
+        return {name: it.sent for name, it in self.names.items()} | {self.name: reached}
+
+    def has_row(self, row: int, run: str, *, stanza: bool) -> bool:
+        return any(it.id == row and it.observer.run == run for it in self.rows[row - 1 : row])
+
     def marks(self) -> tuple[Sent, Sent]:
         return self.sent, self.trying
 
@@ -191,7 +221,7 @@ class Box:
     """The rows of a file that wait, as `Outbox` has them."""
 
     def __init__(self, file: File) -> None:
-        self.file, self.name, self.now = file, file.name, file.now
+        self.file, self.name, self.now, self.own = file, file.name, file.now, file.own
 
     def batch(self) -> Shipment:
         file = self.file
@@ -219,8 +249,10 @@ class Box:
         self.file.sent = self.file.trying = batch.last
         self.file.base = (store, newest)
 
-    def rename(self) -> None:
-        raise AssertionError("the database knows another mark")
+    def rename(self, sent: Sent) -> None:
+        assert self.file.world.copies, "the database knows another mark"
+        self.file.world.copies += 1
+        self.file.rename(f"{self.file.world.copies:x}", sent)
 
 
 class Base(Table):
@@ -229,6 +261,7 @@ class Base(Table):
     def __init__(self, world: "World") -> None:
         super().__init__(world, "aa", TEAM_SECONDS)
         self.marks_: dict[str, Mark] = {}
+        self.runs = list[str]()
         self.away = False
         self.loses = ""
 
@@ -271,8 +304,10 @@ class Base(Table):
         (name,) = (name for name, it in self.marks_.items() if it.id == mark.id)
         self.marks_[name] = mark
 
-    def observer(self, _observer: Observer) -> int:
-        return 0
+    def observer(self, observer: Observer, *, make: bool = True) -> int:
+        if make and observer.run not in self.runs:
+            self.runs.append(observer.run)
+        return self.runs.index(observer.run) + 1 if observer.run in self.runs else 0
 
     def _name(self, file: int) -> str:
         return next(name for name, it in self.marks_.items() if it.id == file)
@@ -295,17 +330,27 @@ class Base(Table):
         return len(self.rows), mark and mark.sent.event
 
     def alike(
-        self, _room: str, _domain: str, wanted: Sequence[Wanted], name: str = "",
+        self, _room: str, _domain: str, wanted: Sequence[Wanted], own: str = "{}",
         until: int = 10**9,
     ) -> list[list[Alike]]:  # fmt: skip
+        ours: dict[str, int] = json.loads(own)
+
+        def is_other(row: Row, each: Wanted) -> bool:
+            if self.observer(row.observer, make=False) == each.by:
+                return row.number == each.row
+            return row.happened.shared and row.number > ours.get(row.file, 0)
+
         return [
             [
-                Alike(it.id, it.seen, it.happened.key and it.happened.key.stanza)
+                Alike(
+                    it.id, it.seen, it.happened.key and it.happened.key.stanza,
+                    self.observer(it.observer, make=False) == each.by,
+                )
                 for it in self.near(each)
-                if it.happened.shared and it.file != name and it.id <= until
+                if it.id <= until and is_other(it, each)
             ]
             for each in wanted
-        ]
+        ]  # fmt: skip
 
 
 @dataclass
@@ -336,6 +381,7 @@ class World:
 
     def __init__(self, seed: int) -> None:
         self.chance = Random(seed)  # noqa: S311 - no secret
+        self.copies = 0
         self.now = 1_000.0
         self.base = Base(self) if self.chance.random() < 0.7 else None
         self.files = [File(self, name) for name in (("f1", "f2") if self.base else ("f1",))]
@@ -376,6 +422,12 @@ class World:
             event["stanzaId"] = f"s{self._marks}"
         if how < 0.2:
             self.repeated.add(self._marks)
+        inside = [bridge for bridge in self.bridges if bridge.inside]
+        if inside and 0.2 < how < 0.3:  # one bridge hears it alone
+            bridge = self.chance.choice(inside)
+            at = self.at(bridge.file)
+            bridge.waiting.append(Happened(at, ROOM, event, steady=self.now))
+            return
         for bridge in self.bridges:
             if bridge.inside:
                 self.heard[self._marks] = self.now
@@ -392,7 +444,7 @@ class World:
     def ship(self, file: File) -> None:
         if self.base is not None:
             with suppress(StoreError):
-                while shipping.ship(cast("Any", Box(file)), cast("Any", self.base), file.name):
+                while shipping.ship(cast("Any", Box(file)), cast("Any", self.base), file.host):
                     pass
 
     def read(self, person: Person) -> None:
@@ -445,7 +497,7 @@ class World:
         deed = chance.choice(
             ["say"] * 6 + ["pass"] * 4 + ["read"] * 3
             + ["start", "kill", "enter", "leave", "close", "lock", "fail", "away", "lose", "jump",
-               "write", "ship", "restart"]
+               "write", "ship", "restart", "copy"]
         )  # fmt: skip
         file = chance.choice(self.files)
         match deed:
@@ -481,10 +533,21 @@ class World:
                 file.fails = True
             case "jump":
                 self.jump += self.chance.choice([-90.0, 40.0, 86_400.0])
+            case "copy" if self.base is not None and len(self.files) < 4:
+                self.copy(file)
             case "away" if self.base is not None:
                 self.base.away = not self.base.away
             case "lose" if self.base is not None:
                 self.base.loses = self.chance.choice(["kept", "undone"])
+
+    def copy(self, file: File) -> None:
+        """Let a copy of a machine begin to live, with the people who read there."""
+        self.copies = self.copies or 16
+        other = file.copy(self.chance.choice([file.host, f"host{len(self.files)}"]))
+        self.files.append(other)
+        for person in [it for it in self.people if it.file is file]:
+            marks, early = [*person.marks], [*person.early]
+            self.people.append(replace(person, file=other, marks=marks, early=early))
 
     def settle(self) -> None:
         """End every fault, let everybody write and ship, and have a bridge come last."""

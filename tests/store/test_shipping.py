@@ -366,6 +366,11 @@ async def test_who_reads_as_the_database_goes_away_goes_on_in_the_file(
         await until(lambda: bodies(team) == ["1", "2"])
         reader, told = Reader(place, "bot@localhost"), list[str]()
         walk = await reader.walk([ROOM], EventFilter())
+        async for row in walk:  # a page has room for the first only
+            if told:
+                break
+            told.append(row.event["body"])
+        walk = await reader.walk([ROOM], EventFilter(), since=walk.next)
         relay.refuse()
         relay.reset()
         assert [row async for row in walk] == []

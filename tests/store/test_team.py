@@ -428,6 +428,59 @@ def test_a_row_of_the_file_is_not_taken_for_the_row_of_the_database_with_its_num
     assert (shown, more) == ([1, 2, 3], [4, 5, 6])
 
 
+def test_who_ships_next_knows_the_name_that_the_file_got_meanwhile(team: Team) -> None:
+    open_store(team).close()
+    with closing(Outbox(team, stanzas=True)) as later:
+        with Machine(team) as machine:
+            assert machine.outbox.locked()
+            machine.ships("here")
+            machine.ships("there")
+        assert later.locked()
+        assert selected(team.file, "SELECT id FROM file") == [(later.name,)]
+
+
+@pytest.mark.parametrize("host", ["here", "there"])
+@pytest.mark.parametrize("first", [0, 1])
+def test_where_a_file_was_copied_both_readers_are_shown_each_event_once(
+    host: str, first: int, team: Team, tmp_path: Path
+) -> None:
+    open_store(team).close()
+    copied = replace(team, file=tmp_path / "copied" / "team.db")
+    copied.file.parent.mkdir()
+    with closing(PostgresqlDatabase(team.url, writable=False)) as database, Machine(team) as ours:
+        ours.hears(1, 2)
+        ours.ships()
+        ours.hears(3)
+        ours.hears(-3, shared=False)
+        before, cursor = _read(team, database)
+        with (
+            closing(sqlite3.connect(team.file)) as file,
+            closing(sqlite3.connect(copied.file)) as to,
+        ):
+            file.backup(to)
+        with Machine(copied, "copy") as theirs:
+            shown, cursors = [[*before], [*before]], [cursor, cursor]
+
+            def read_all() -> None:
+                for n, place in enumerate((team, copied)):
+                    more, cursors[n] = _read(place, database, cursors[n])
+                    shown[n] += more
+
+            for mark in (4, 6):
+                for n, machine in enumerate((ours, theirs)):
+                    machine.hears(mark)
+                    machine.hears(-mark - n, shared=False)
+                read_all()
+                for n in (first, 1 - first):
+                    (ours, theirs)[n].ships(("here", host)[n])
+                    read_all()
+            ours.ships()
+            theirs.ships(host)
+            read_all()
+    everything = [-7, -6, -5, -4, -3, 1, 2, 3, 4, 6]
+    assert [sorted(each) for each in shown] == [everything, everything]
+
+
 @pytest.mark.parametrize("backward", [False, True])
 @pytest.mark.parametrize(
     "asked", [{}, {"contains": ("again",)}, {"kinds": frozenset({"message"})}, {"end": 1e10}]
