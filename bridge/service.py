@@ -18,6 +18,7 @@ from bridge.mcp.session import Session
 from bridge.mcp.stdio import Stdio
 from bridge.mcp.toolset import CollaboratorError, Toolset, ToolsetError, merge
 from bridge.recording.recording import Recording
+from bridge.settings.sources import Problem
 from bridge.settings.table import Configuration, Settings
 from bridge.text import one_line
 from bridge.toolkit.finding import join_toolsets, load_toolset
@@ -38,7 +39,7 @@ from bridge.tools import (
 from bridge.tools.check import CurrentSettings
 from bridge.tools.link import RoomLink
 from bridge.tools.send import RateLimiter
-from bridge.tools.served import naming_only_served, serving, without
+from bridge.tools.served import naming_only_served, serving, unknown_names, without
 from bridge.xmpp.link.from_slixmpp import load
 from bridge.xmpp.model.formatting import format_event
 from bridge.xmpp.muc.participant import Participant
@@ -84,6 +85,11 @@ IMPLEMENTATION = Implementation("xmpp-debug-bridge", "XMPP debug bridge", __vers
 """The name and version that clients get."""
 
 log = logging.getLogger(__name__)
+
+
+def unknown_tools(names: Sequence[str]) -> list[Problem]:
+    """Return a problem with each of the `names` that is no name of our own tools."""
+    return unknown_names(OWN, names)
 
 
 async def serve(

@@ -75,11 +75,10 @@ def read(
     )
     if configuration.tools:
         # Imported here: without names most commands need no tools, and start sooner.
-        from bridge.service import OWN
-        from bridge.tools.served import unknown_names
+        from bridge.service import unknown_tools
 
-        unknown = unknown_names(OWN, configuration.tools)
-        configuration = replace(configuration, problems=(*configuration.problems, *unknown))
+        problems = (*configuration.problems, *unknown_tools(configuration.tools))
+        configuration = replace(configuration, problems=problems)
     return configuration
 
 
