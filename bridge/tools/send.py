@@ -109,6 +109,9 @@ class RateLimiter:
         self.full_at -= SECONDS / self.per_minute
 
 
+WAS_OUT = "The bridge was out of the room since, and may have missed answers. "
+"""What is said where there was no answer, if the bridge did not stay in the room."""
+
 Sent: TypeAlias = Annotated[
     dict[str, object],
     always(
@@ -166,8 +169,9 @@ async def xmpp_send(
     if await_seconds and not any(entry["how"] == "public" for entry in answers):
         asked = {"nickname": from_} if from_ else {}
         step = call("xmppDiagnose", asked, link.among_several(membership.name))
-        hint = f"No answer within {await_seconds:g} s. Call xmppDiagnose with the nickname of who "
-        hint += "should have answered, or xmppWait with this cursor to wait on."
+        was_out = WAS_OUT * (membership.status().since > reflection.record.at)
+        hint = f"No answer within {await_seconds:g} s. {was_out}Call xmppDiagnose with the "
+        hint += "nickname of who should have answered, or xmppWait with this cursor to wait on."
         further = {**nonempty({"hint": "" if answers else hint}), "nextStep": step}
     result = _proof_of(reflection, message) | {
         "to": membership.name,

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import pytest
 
 from bridge.text import iso
+from bridge.tools.send import WAS_OUT
 from bridge.xmpp.model.events import Gap
 from tests.e2e.bridge_process import RpcFailedError
 from tests.faults.scene import Scene, configure
@@ -242,6 +243,16 @@ async def test_the_history_of_a_room_is_not_told_again_when_we_come_back(tmp_pat
         await bridge.eyes.see(lambda event: isinstance(event, Gap))  # the room has no archive
         bodies = [(entry["body"], entry["source"]) for entry in await messages(bridge)]
         assert bodies == [("hello", "live"), ("bye", "live"), ("missed", "history")]
+
+
+@pytest.mark.parametrize("cut_after", [0, 1], ids=["stays", "cut off"])
+async def test_who_waits_for_an_answer_learns_that_the_bridge_was_out_of_the_room(
+    cut_after: int, tmp_path: Path
+) -> None:
+    first = OtherRoom(own(110) + subject(""), cut_after=cut_after)
+    async with beside(first, OtherRoom(), home=tmp_path) as bridge:
+        sent = await bridge.bare("xmppSend", message="!ping", awaitSeconds=2)
+        assert (sent["answers"], WAS_OUT in sent["hint"]) == ([], bool(cut_after))
 
 
 async def test_a_subject_in_the_name_of_the_room_may_have_a_body_beside_it(tmp_path: Path) -> None:
