@@ -74,7 +74,8 @@ def former_columns(row: Sequence[Any]) -> dict[str, Any]:
 def message_of(event: Mapping[str, Any]) -> int | None:
     """Return a number for a message and the room's copy of it; below zero if a bridge sent it."""
     direction, id_ = event.get("direction"), event.get("reflects", event.get("id"))
-    if event.get("kind") != "message" or direction not in {"in", "out"} or id_ is None:
+    # A tuple, since of a damaged event the direction may be a list, which no set takes.
+    if event.get("kind") != "message" or direction not in ("in", "out") or id_ is None:
         return None
     text = f"{id_}\0{event.get('from')}".encode(errors="replace")
     number = int.from_bytes(blake2b(text, digest_size=7).digest(), "big") + 1

@@ -4,6 +4,20 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+FORMS = [
+    """'{"kind":"nothing"}'""",
+    """'{"kind":"message","from":"a","sender":["b"],"body":"c"}'""",
+    """'{"kind":"message","from":"a","sender":"b","bodx":"c"}'""",
+    """'{"kind":"message","from":"a","sender":"b","source":"nowhere"}'""",
+    """'{"kind":"message","from":"a","sender":"b","reactions":"c"}'""",
+    """'{"kind":"message","direction":"out","from":"a","sender":"b","id":["c"]}'""",
+    """'{"kind":"message","direction":["in"],"from":"a","sender":"b","id":"c"}'""",
+    """'{"kind":"leave","from":"a","sender":"b","codes":[[110]]}'""",
+    """'{"kind":"connection","phase":"nowhere"}'""",
+    """'{"kind":"connection","phase":"waiting","nextAttemptInMs":"soon"}'""",
+]
+"""JSON that has a kind, and is the exact form of no event."""
+
 
 def damage(path: Path, table: str, id_: int | None, column: str, value: str) -> None:
     """Put a value there, which is SQL, as a bad disk would: no index or constraint knows of it."""

@@ -19,7 +19,7 @@ from bridge.store.sqlite import SqliteDatabase
 from bridge.store.writer import Entered, Moment, Writer
 from bridge.xmpp.model.events import MessageReceived
 from bridge.xmpp.model.filter import EventFilter
-from tests.store.damaged import damage
+from tests.store.damaged import FORMS, damage
 from tests.store.hall import Hall
 from tests.store.recorded import selected
 from tests.store.shelf import ACCOUNT, NIGHTLY, ROOM, Shelf
@@ -42,19 +42,6 @@ EVENTS = [
     "'{\"kind\":\"message\",\"body\":1' || replace(hex(zeroblob(5000)), '0', '1') || '}'",
 ]
 """In the place of the exact form of an event: nothing that could be one."""
-
-FORMS = [
-    """'{"kind":"nothing"}'""",
-    """'{"kind":"message","from":"a","sender":["b"],"body":"c"}'""",
-    """'{"kind":"message","from":"a","sender":"b","bodx":"c"}'""",
-    """'{"kind":"message","from":"a","sender":"b","source":"nowhere"}'""",
-    """'{"kind":"message","from":"a","sender":"b","reactions":"c"}'""",
-    """'{"kind":"message","direction":"out","from":"a","sender":"b","id":["c"]}'""",
-    """'{"kind":"leave","from":"a","sender":"b","codes":[[110]]}'""",
-    """'{"kind":"connection","phase":"nowhere"}'""",
-    """'{"kind":"connection","phase":"waiting","nextAttemptInMs":"soon"}'""",
-]
-"""JSON that has a kind, and is the exact form of no event."""
 
 TIMES = ["'soon'", "x'00'", NO_UTF8, "-1", "1e300", "9223372036854775807", "253402300800000"]
 

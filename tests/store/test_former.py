@@ -19,6 +19,7 @@ from bridge.store.postgresql import PostgresqlDatabase
 from bridge.store.sqlite import SqliteDatabase
 from tests.e2e.watching import Watching, run
 from tests.servers.postgresql import Postgresql
+from tests.store.damaged import FORMS
 from tests.store.former.files import (
     LOBBY,
     SETTINGS,
@@ -105,6 +106,21 @@ def test_what_a_former_bridge_adds_while_its_rows_are_moved_is_moved_too_and_all
         assert not former.move(database, database.is_alone)
         assert not former.look(database)
     assert _texts(path) == [*before, "late"]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_whatever_stands_in_a_former_row_it_is_moved_and_the_others_are_read(
+    form: str, tmp_path: Path
+) -> None:
+    path = unpack("store", tmp_path / "store")
+    with closing(sqlite3.connect(path)) as store, store:
+        newest = "(SELECT max(id) FROM events WHERE kind = 'message')"
+        store.execute(f"UPDATE events SET event = {form} WHERE id = {newest}")  # noqa: S608
+    before = _texts(path)
+    with closing(SqliteDatabase(path)) as database:
+        while former.move(database, database.is_alone):
+            pass
+    assert _texts(path) == before
 
 
 async def test_a_database_of_the_former_version_is_read_and_what_waits_for_it_is_not_lost(
