@@ -70,7 +70,6 @@ class Outbox(SqliteDatabase):
         """With `stanzas`, stanzas are shipped too."""
         super().__init__(team.file, target=team.url.name)
         self._stanzas, self._is_locked = stanzas, False
-        self.all("INSERT OR IGNORE INTO shipped (target) VALUES (?)", (self.target,))
 
     def locked(self) -> bool:
         """Take the lock for shipping, until the file is closed; return whether we have it."""
@@ -146,9 +145,11 @@ class Outbox(SqliteDatabase):
         self.all("PRAGMA synchronous = FULL")
         with self.transaction():
             self.all(
-                "UPDATE shipped SET (sent, sent_stanza, trying, trying_stanza) = (?, ?, ?, ?) "
-                "WHERE target = ?",
-                (*reached, *last, self.target),
+                "INSERT INTO shipped (target, sent, sent_stanza, trying, trying_stanza) "
+                "VALUES (?, ?, ?, ?, ?) ON CONFLICT (target) DO UPDATE SET sent = excluded.sent, "
+                "sent_stanza = excluded.sent_stanza, trying = excluded.trying, "
+                "trying_stanza = excluded.trying_stanza",
+                (self.target, *reached, *last),
             )
             note = "INSERT OR REPLACE INTO same SELECT key, value FROM json_each(?)"
             self.all(note, (encoded(same),))

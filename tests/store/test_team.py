@@ -549,3 +549,14 @@ def test_what_is_wrong_with_the_file_is_said_to_who_ships_it(team: Team) -> None
         store.execute("DELETE FROM file")
     with pytest.raises(BrokenStoreError, match="has other tables"):
         Outbox(team, stanzas=False)
+
+
+def test_the_file_is_opened_to_ship_while_another_process_writes_into_it(team: Team) -> None:
+    with Machine(team) as machine:
+        machine.hears(1)
+        with closing(sqlite3.connect(team.file, isolation_level=None)) as store:
+            store.execute("BEGIN IMMEDIATE")
+            with closing(Outbox(team, stanzas=False)) as another:
+                assert another.waiting() > 0
+        machine.ships()
+        assert machine.outbox.waiting() == 0
