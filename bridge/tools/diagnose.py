@@ -5,6 +5,7 @@ import shlex
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from itertools import takewhile
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple, TypeAlias
 
@@ -440,7 +441,7 @@ class _Seen:
             kinds = frozenset({"join", "role"})
         if kinds:
             rows, oldest = await self._recorded(EventFilter(kinds, nickname), before)
-            past.read(rows)
+            await asyncio.to_thread(past.read, rows)
             past.since = before if past.there else min(before, oldest)
         return evidence.Evidence(
             nickname=nickname,
@@ -486,8 +487,11 @@ class _Seen:
     def answers_to(self, said: Record | None, records: Sequence[Record]) -> list[Entry]:
         """Return the answers to what we `said`, oldest first; `records` begin with the newest."""
         journal, answers = self._link.participant.journal, list[Entry]()
-        for reply in reversed(records) if said else ():
-            if said and len(answers) < MAX_ANSWERS and (entry := answer(reply, journal, said)):
+        if said is None:
+            return answers
+        later = [*takewhile(lambda record: record.number > said.number, records)]
+        for reply in reversed(later):
+            if len(answers) < MAX_ANSWERS and (entry := answer(reply, journal, said)):
                 cursor = self._cursors.get(reply.number, entry["cursor"])
                 answers.append(entry | {"cursor": cursor})
         return answers

@@ -434,11 +434,12 @@ class Membership:
         check_body(body)
         deadline = asyncio.get_running_loop().time() + timeout_seconds
         await self.first_join(deadline)
-        connection, nickname = self.connection, self.occupant.partition("/")[2]
+        connection = self.connection
 
         def send(id_: str) -> None:
             connection.send(stanzas.groupchat_message(self.jid, body, id_))
             self._reflections.sent(id_, body)
+            nickname = self.occupant.partition("/")[2]  # it may have changed since we asked
             self._emit(events.MessageSent(self.occupant, nickname, body, id_))
 
         return await self._reflections.say(
