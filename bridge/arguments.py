@@ -143,10 +143,6 @@ def add_options(container: argparse._ActionsContainer, lines: str) -> None:
         container.add_argument(name, help=help_, **given)
 
 
-# Each of the following functions adds the arguments of one command. Its docstring has the texts of
-# `--help`: the line on the first page, the description, examples, and exit codes.
-
-
 def first_page(parser: argparse.ArgumentParser) -> None:
     """The first page.
 

@@ -125,16 +125,11 @@ class Capture:
             if examined.seconds is not None:
                 by_client[examined.client].append(examined)
         clients = [each.stream.client for each in self.streams]
-        did = {"sent": any(each.has_sent for each in clients)}
-        did["received"] = any(each.has_received for each in clients)
-        if (
-            [*did.values()].count(True) == 1
-            and not self.holes
-            and (first := self.streams[0].stream.first)
-        ):
-            self.streams[0].add(
-                [cause("one-sided", first.place, did=max(did, key=did.__getitem__))]
-            )
+        has_sent = any(each.has_sent for each in clients)
+        is_one_sided = has_sent != any(each.has_received for each in clients)
+        if is_one_sided and not self.holes and (first := self.streams[0].stream.first):
+            did = "sent" if has_sent else "received"
+            self.streams[0].add([cause("one-sided", first.place, did=did)])
         for streams in by_client.values():
             ended = [each for each in streams if any(map(_may_be_timeout, each.findings()))]
             lengths = sorted(each.seconds or 0.0 for each in ended)

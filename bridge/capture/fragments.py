@@ -123,7 +123,7 @@ class Line(NamedTuple):
     sources: tuple[str, ...] = ()
     """The lines of its object, and of the text that is an object itself."""
     joint: str = "\n"
-    """What belongs between the line before and this one; nothing if the log is wrapped there."""
+    """What joins it to the line before: a line's end, or nothing if the log is wrapped there."""
 
 
 class Fragment(NamedTuple):
@@ -580,7 +580,7 @@ def _with_tail(entry: _Entry, tail: str) -> _Entry:
 
 
 def _after(previous: str, text: str) -> str:
-    """Return what stands before the next line; an indented line goes on with a server's entry."""
+    """Return the text before the next line. An indented line is a part of a server's entry."""
     if not text.strip():
         return previous
     goes_on = text[:1].isspace() and _LINE not in previous and shape_of(previous)[1]

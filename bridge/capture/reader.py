@@ -111,8 +111,8 @@ class LogReader:
         self._waiting_characters = 0
         self._is_decided = False
         self._said: Newest[str, tuple[str, list[str]]] = Newest(MAX_SAID)
-        """Texts of strangers with XMPP in them, by the text without its lines' ends, and their
-        lines that have XMPP in them."""
+        """Texts of strangers that have XMPP in them. The key is the text in one line; the value is
+        the text, and those of its lines that have XMPP in them."""
         self._width, self._full = MIN_WIDTH, 0
         """The length of the longest line, and how many lines have it."""
         self._is_full = False
@@ -185,7 +185,7 @@ class LogReader:
         return self._taken(fragments) if fragments else ()
 
     def _measure(self, width: int) -> None:
-        """Learn from the width of a line whether the log may be wrapped, and behind this line."""
+        """Learn from a line's width whether the log may be wrapped, and whether it is behind it."""
         if width >= self._width:
             self._full = self._full + 1 if width == self._width else 1
             self._width = width
@@ -264,7 +264,10 @@ class LogReader:
         return fragment
 
     def _is_line(self, way: str) -> bool:
-        """Whether somebody said a line that begins so, or anything so if the log may be wrapped."""
+        """Whether somebody said a line that begins with `way`.
+
+        If the log may be wrapped, `way` may stand anywhere in what somebody said.
+        """
         if self._full >= MIN_WRAPPED:
             way = way.replace("\n", "")
             return any(way in said for said in self._said)

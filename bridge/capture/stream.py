@@ -66,7 +66,7 @@ class Stream:
 
         If the exception passes an error of the server on, that error counts, unless the log has it.
         """
-        for error in failure.element:
+        if (error := next(iter(failure.element), None)) is not None:
             is_known = self.login.refusals or self.login.authenticated
             if not (self.client.ended or (error.tag != STREAM_ERROR and is_known)):
                 yield from self.take(failure._replace(element=error))

@@ -63,7 +63,8 @@ def explanation(findings: Sequence[Finding]) -> Finding | None:
                 for about in _explained_by(finding.about)
             )
             is_end = best is not None and best.name == "ended" and best.client == finding.client
-            if explained >= most + (is_end and finding.cause in SILENT_ENDS):
+            yields = is_end and finding.cause in SILENT_ENDS
+            if explained > most or (explained == most and not yields):
                 best, most = finding, explained
             later[finding.client, finding.name, finding.about] += 1
             later[finding.client, finding.name, ANYTHING] += 1

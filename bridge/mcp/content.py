@@ -23,7 +23,7 @@ class Image(NamedTuple):
 
 
 class Audio(NamedTuple):
-    """A sound; before 2025-03-26 a text that describes it is sent."""
+    """A sound. Revisions before 2025-03-26 have no form for it: a text describes it there."""
 
     data: bytes
     mime_type: str

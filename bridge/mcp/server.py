@@ -102,7 +102,7 @@ class Server:
         self, implementation: Implementation, catalogue: Catalogue, states: RequestStates
     ) -> None:
         self.on_failure: Callable[[Request | Notification, BaseException], None] = lambda *_: None
-        """Takes a message whose call was refused, or whose resource failed, and why: for a log."""
+        """Called with a message whose call was refused or whose resource failed, and why."""
         self._states = states
         self._implementation = implementation
         self._catalogue = catalogue

@@ -61,7 +61,7 @@ class Happened(NamedTuple):
     key: Key | None = None
     """What all its observers have in common; None as long as it is not computed."""
     observer: Observer = Observer("", "", "")
-    """Who observed it; known to the store once it is written."""
+    """Who observed it; the store fills this in when it writes the event."""
     row: int = 0
     """The id of the event in the file from which it is shipped to a database; else 0."""
 

@@ -221,10 +221,13 @@ class SqlDatabase(ABC):
     ) -> list[list[Alike]]:
         """Return for each wanted event the shared rows of others that it may be.
 
-        `others` says which rows are another's. For a file, it is the run that observed the wanted
-        events. For a team's database, it is JSON that says up to which row of each name the rows
-        are of the same file, and the highest id that is looked at; where the observer of a wanted
-        event is given, it may also be the same row out of a copy of that file.
+        `others` are the values of the condition `OTHER`:
+
+        - in a file: the run that observed the wanted events, whose own rows count only if a wanted
+          event is `ours`
+        - in a team's database: JSON that says up to which row of each name the rows are of the file
+          of the wanted events, and do not count; and the highest id that is looked at. If `by` is
+          given, the row that a copy of that file has brought counts, too
         """
         rows = [list[Alike]() for _ in wanted]
         given = [

@@ -38,8 +38,8 @@ class Entered(NamedTuple):
     now: float
     """We have received all events of the room since this time, by `bridge.store.clock.steady`."""
     asked: float
-    """When we asked the room to let us in, by the same clock. The room sent later what is no
-    history."""
+    """When we asked the room to let us in, by the same clock. Whatever is no history, the room sent
+    after this."""
 
 
 class Left(NamedTuple):

@@ -43,7 +43,7 @@ class Mask:
     """Masks secrets in texts, in all forms that logs and stanzas write them in."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
-        """Mask `secrets` however their characters, base64 or hex are written, and cut parts."""
+        """Mask `secrets`, plain or escaped, in base64 or hex, and parts of them beside a `...`."""
         longest_first = sorted({*secrets} - {""}, key=len, reverse=True)
         forms = "|".join(form for secret in longest_first for form in _forms(secret))
         self._secrets = re.compile(forms) if forms else None
