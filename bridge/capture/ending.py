@@ -113,6 +113,18 @@ def ended(ending: Ending, client: Entity, login: LoginState, stanza: Stanza) -> 
     is_secret = condition == "not-authorized" and client.is_component and not login.authenticated
     if is_about_tls or is_secret:
         return  # `tls` and `secret` find that
+    name, sent = _before_error(ending, client, login, stanza)
+    came = f" It came{after}." if after else ""
+    why = f" ({quoted(text)})" if text else ""
+    words = {**meaning("stream", condition, client, text), "sent": sent, "after": came, "why": why}
+    yield cause(name, stanza.place, condition, about=domain, **words)
+
+
+def _before_error(
+    ending: Ending, client: Entity, login: LoginState, stanza: Stanza
+) -> tuple[str, str]:
+    """Return the cause of a stream's error, and what the client had done, if that led to it."""
+    condition, _ = condition_of(stanza.element)
     name, sent = _NAMES.get(condition, "error"), ""
     if name == "taken-over" and client.is_component and not login.authenticated:
         name = "name-taken"
@@ -134,10 +146,7 @@ def ended(ending: Ending, client: Entity, login: LoginState, stanza: Stanza) -> 
     if sent and (heard := ending.answered) is not None:
         what = quoted(heard.element.findtext("body") or "", QUOTED)
         sent += f" It had just got the message {what} {heard.place.words}."
-    came = f" It came{after}." if after else ""
-    why = f" ({quoted(text)})" if text else ""
-    words = {**meaning("stream", condition, client, text), "sent": sent, "after": came, "why": why}
-    yield cause(name, stanza.place, condition, about=domain, **words)
+    return name, sent
 
 
 def own_error(ending: Ending, stanza: Stanza) -> Iterator[Finding]:

@@ -7,7 +7,7 @@ from bridge.capture.causes import cause, meaning
 from bridge.capture.client import Entity
 from bridge.capture.elements import LOST
 from bridge.capture.finding import Disproof, Finding, Outcome, key_of_finding
-from bridge.capture.rooms import Rooms
+from bridge.capture.rooms import Room, Rooms
 from bridge.capture.stanza import MAX_TEXT, QUOTED, Stanza, outline
 from bridge.capture.waiting import PATIENCE_STANZAS, Awaited, AwaitedStanzas, Question
 from bridge.newest import Newest
@@ -171,39 +171,47 @@ def refused(requests: Requests, client: Entity, rooms: Rooms, stanza: Stanza) ->
         type_, to = original.element.get("type", "normal"), original.element.get("to", "")
     jid, _, nickname = to.partition("/")
     room = rooms.at(jid)
+    name = _bounce(type_, to, room, error.condition)
     may_be_room = room is not None or (original is not None and not client.is_complete)
     is_private = may_be_room and bool(nickname) and type_ != "groupchat"
-    is_ruled_out = is_private and error.condition in {"forbidden", "policy-violation"}
-    name = "bounced"
-    if type_ == "groupchat" and "@" not in jid:
-        name = "bounced-serviceless"
-    elif type_ == "groupchat" and nickname:
-        name = "bounced-groupchat"
-    elif type_ == "groupchat" and error.condition == "service-unavailable" and not room:
-        name = "bounced-person"
-    elif original and type_ != "groupchat" and room and not nickname:
-        name = "bounced-chat"
-    is_plain = name in {"bounced", "bounced-person"}
-    situation = "whispered" if is_ruled_out else "bounced" if is_plain else "mistyped"
-    is_title = original is not None and original.element.find("subject") is not None
-    if is_title and situation == "bounced" and error.condition in {"forbidden", "not-allowed"}:
-        situation = "retitled"
+    situation = _situation(name, original, error.condition, is_private=is_private)
     if element.find(f"error/{BLOCKED}") is not None:
         situation = "blocked"
     address = to if error.condition == "jid-malformed" else jid
-    words = {
-        **meaning(situation, error.condition, client, error.text, room=address),
-        "type": type_,
-        "other": quoted(to),
-    }
+    meant = meaning(situation, error.condition, client, error.text, room=address)
+    words = {**meant, "type": type_, "other": quoted(to)}
     if name == "bounced" and room and not room.is_taken and room.why:
         words["hint"] = room.why["hint"]  # a banned client cannot just join again
+    is_plain = name in {"bounced", "bounced-person"}
     if is_plain and type_ != "chat" and room is None and error.condition == "forbidden":
         words["hint"] += " Some servers say so if the client has not joined the room."
     words["sent"] = f" The client sent it {original.place.words}." if original else ""
     if name == "bounced-chat":
         yield from rooms.returned(client, stanza)
     yield cause(name, stanza.place, error.condition, about=jid, **words)
+
+
+def _bounce(type_: str, to: str, room: Room | None, condition: str) -> str:
+    """Return the cause for a message to the address `to`; its type is empty if it is not known."""
+    jid, _, nickname = to.partition("/")
+    is_public = type_ == "groupchat"
+    if is_public and "@" not in jid:
+        return "bounced-serviceless"
+    if is_public and nickname:
+        return "bounced-groupchat"
+    if is_public and condition == "service-unavailable" and not room:
+        return "bounced-person"
+    return "bounced-chat" if type_ and not is_public and room and not nickname else "bounced"
+
+
+def _situation(name: str, original: Stanza | None, condition: str, *, is_private: bool) -> str:
+    """Return the situation that says what the condition means for such a message."""
+    if is_private and condition in {"forbidden", "policy-violation"}:
+        return "whispered"
+    if name not in {"bounced", "bounced-person"}:
+        return "mistyped"
+    is_title = original is not None and original.element.find("subject") is not None
+    return "retitled" if is_title and condition in {"forbidden", "not-allowed"} else "bounced"
 
 
 def _is_believed(original: Stanza | None, client: Entity, rooms: Rooms, from_: str) -> bool:

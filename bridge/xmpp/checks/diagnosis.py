@@ -127,17 +127,19 @@ def _step(evidence: Evidence, findings: dict[str, Finding], decides: str) -> Ste
         return None if is_out else Step("xmppCheck", {})
     if decides and (other := findings[decides].leads_to):
         return Step("xmppDiagnose", {"nickname": other})
-    if decides == "answer" and sent is not None and not findings["answer"].symptom:
-        again = Step("xmppSend", {"message": sent.body, "awaitSeconds": 10})
-        return None if evidence.past.outcome else again
-    if decides == "answer" and _may_still_answer(evidence):
-        return Step("xmppWait", {"from": nickname, "timeoutSeconds": 10})
-    misses = decides in {"", "voice"} and not (decides and findings[decides].ok is False)
-    if not (misses or (decides == "answer" and answering.is_in_other_form(evidence))):
+    may_ask = decides == "" or (decides == "voice" and findings["voice"].ok is not False)
+    if decides == "answer":
+        if sent is not None and not findings["answer"].symptom:
+            again = Step("xmppSend", {"message": sent.body, "awaitSeconds": 10})
+            return None if evidence.past.outcome else again
+        if _may_still_answer(evidence):
+            return Step("xmppWait", {"from": nickname, "timeoutSeconds": 10})
+        may_ask = answering.is_in_other_form(evidence)
+    is_gone = evidence.occupant is None and evidence.status.shows_all
+    if is_gone or not may_ask:
         return None
-    hidden = evidence.occupant is None and evidence.status.shows_all
-    asking = {"message": answering.question_for(evidence), "awaitSeconds": 10, "from": nickname}
-    return None if hidden else Step("xmppSend", asking)
+    question = answering.question_for(evidence)
+    return Step("xmppSend", {"message": question, "awaitSeconds": 10, "from": nickname})
 
 
 def _may_still_answer(evidence: Evidence) -> bool:
