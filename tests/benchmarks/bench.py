@@ -1,5 +1,7 @@
 """What every measure works with: the contenders' commands, a running Prosody, and how often."""
 
+import json
+import subprocess
 import tempfile
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -7,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from tests.benchmarks.figures import Series
 from tests.benchmarks.hall import Hall
 from tests.benchmarks.peer import Peer
 from tests.servers.certificates import Authority
@@ -14,6 +17,7 @@ from tests.servers.postgresql import Postgresql, running_postgresql
 from tests.servers.prosody import running_prosody
 from tests.servers.server import XmppServer
 
+ROOT = Path(__file__).parents[2]
 RIVALS = Path(__file__).parent / "rivals"
 
 
@@ -62,6 +66,15 @@ class Bench(ExitStack):
 
     def participant(self, settings: Mapping[str, str]) -> Peer:
         return Peer([str(self.environments.bridge), str(RIVALS / "participant.py")], settings)
+
+    def series(self, module: str) -> tuple[Series, ...]:
+        """What a module measures in a process of its own, and prints as JSON."""
+        command = [str(self.environments.bridge), "-m", module, str(self.pairs)]
+        ran = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE)
+        return tuple(
+            Series(contender, what, unit, tuple(values))
+            for contender, what, unit, values in json.loads(ran.stdout)
+        )
 
     def answering(self, rival: str) -> Peer:
         """A process that answers lines, by the name that tables have for it."""

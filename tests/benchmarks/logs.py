@@ -118,7 +118,7 @@ def main(pairs: int) -> None:
                 speed = run()
                 if turn:
                     speeds_of[key].append(speed)
-    sys.stdout.write(json.dumps([[*key, speeds] for key, speeds in speeds_of.items()]))
+    sys.stdout.write(json.dumps([[*key, "MB/s", speeds] for key, speeds in speeds_of.items()]))
 
 
 if __name__ == "__main__":

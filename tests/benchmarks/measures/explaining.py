@@ -1,30 +1,15 @@
 """How fast `explain` reads logs of each format."""
 
-import json
-import subprocess
-from pathlib import Path
-
 from tests.benchmarks.bench import Bench
-from tests.benchmarks.figures import Aim, Outcome, Series
+from tests.benchmarks.figures import Aim, Outcome
 
 NAME = "explaining"
-SCRIPT = "tests.benchmarks.logs"
-ROOT = Path(__file__).parents[3]
 LEAST = 8.0
 
 
 def measure(bench: Bench) -> Outcome:
     """Read a log of a busy room in each format, and once do no more than parse the stanzas."""
-    ran = subprocess.run(
-        [str(bench.environments.bridge), "-m", SCRIPT, str(bench.pairs)],
-        cwd=ROOT,
-        check=True,
-        stdout=subprocess.PIPE,
-    )
-    series = tuple(
-        Series(contender, what, "MB/s", tuple(values))
-        for contender, what, values in json.loads(ran.stdout)
-    )
+    series = bench.series("tests.benchmarks.logs")
     slowest = min(series, key=lambda each: each.median)
     return Outcome(
         NAME,

@@ -1,31 +1,16 @@
 """What `tap` costs between a client and its server."""
 
-import json
-import subprocess
-from pathlib import Path
-
 from tests.benchmarks.bench import Bench
-from tests.benchmarks.figures import Aim, Outcome, Series
+from tests.benchmarks.figures import Aim, Outcome
 
 NAME = "tap"
-SCRIPT = "tests.benchmarks.through_tap"
-ROOT = Path(__file__).parents[3]
 MOST_MS = 5.0
 LEAST = 8.0
 
 
 def measure(bench: Bench) -> Outcome:
     """Ping a server, and let it flood the client, directly and through tap."""
-    ran = subprocess.run(
-        [str(bench.environments.bridge), "-m", SCRIPT, str(bench.pairs)],
-        cwd=ROOT,
-        check=True,
-        stdout=subprocess.PIPE,
-    )
-    direct, through, rate, explain = (
-        Series(contender, what, unit, tuple(values))
-        for contender, what, unit, values in json.loads(ran.stdout)
-    )
+    direct, through, rate, explain = bench.series("tests.benchmarks.through_tap")
     return Outcome(
         NAME,
         "A bot behind `tap`",
