@@ -187,7 +187,7 @@ def refused(requests: Requests, client: Entity, rooms: Rooms, stanza: Stanza) ->
         words["hint"] += " Some servers say so if the client has not joined the room."
     words["sent"] = f" The client sent it {original.place.words}." if original else ""
     if name == "bounced-chat":
-        yield from rooms.returned(client, stanza)
+        yield from rooms.answer("unread", client, stanza)
     yield cause(name, stanza.place, error.condition, about=jid, **words)
 
 

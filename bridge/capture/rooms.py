@@ -100,6 +100,10 @@ class Room:
         return self.state in {RoomState.ASKED, RoomState.INSIDE}
 
 
+_CAUSES = {"join": "unanswered-join", "rejoin": "not-rejoined", "unread": "unread"}
+"""The cause if something of this kind does not come, for which `Rooms.waiting` waits."""
+
+
 class Rooms:
     """The rooms of one stream."""
 
@@ -156,14 +160,14 @@ class Rooms:
                 yield from self._take_own_presence(client, stanza)
             case "message", True:
                 yield from outside(self, client, stanza)
-                asked = "unread", "", _key(client, stanza)
-                if is_unread(self.of(client, stanza), stanza) and asked not in self.waiting.open:
-                    self.waiting.add(asked, stanza, client.count, "")
+                room, asked = self.of(client, stanza), ("unread", "", _key(client, stanza))
+                if room and is_unread(room, stanza) and asked not in self.waiting.open:
+                    self.waiting.add(asked, stanza, client.count, room.jid)
             case "presence" | "message", False:
                 key = _key(client, stanza)
                 if key not in self.by_jid:
                     yield from self._learn(client, stanza, key)
-                yield from self._answer(stanza, key)
+                yield from self.answer("join", client, stanza)
                 if (room := self.by_jid.get(key)) is None:
                     return
                 if element.tag == "message":
@@ -182,18 +186,12 @@ class Rooms:
             return
         is_elsewhere = bool(self.by_jid) and self.former.keys().isdisjoint(self.by_jid)
         for kind, awaited in self.waiting.expired(stanza, count):
-            if kind == "rejoin":
-                words = {"room": quoted(awaited.what), "within": awaited.patience(stanza)}
-                if not is_elsewhere:
-                    yield cause("not-rejoined", awaited.stanza.place, about=awaited.what, **words)
+            if kind == "rejoin" and is_elsewhere:
                 continue
-            jid = names.lower_bare(awaited.stanza.element.get("to", ""))
-            if kind == "unread":
-                words = {"room": quoted(jid), "type": awaited.stanza.element.get("type", "normal")}
-                yield cause(kind, awaited.stanza.place, about=jid, **words)
-                continue
-            words = {"room": quoted(jid), "within": awaited.patience(stanza)}
-            yield cause("unanswered-join", awaited.stanza.place, about=jid, **words)
+            asked, within = awaited.stanza, awaited.patience(stanza)
+            type_ = asked.element.get("type", "normal")
+            words = {"room": quoted(awaited.what), "within": within, "type": type_}
+            yield cause(_CAUSES[kind], asked.place, about=awaited.what, **words)
 
     def conclusion(self) -> Iterator[Finding]:
         """Note for which former rooms the client has not asked until the log ends."""
@@ -233,26 +231,15 @@ class Rooms:
             elif element.get("type") == "error" and _is_about_room(element):
                 state = RoomState.ASKED
         if state is not None:
-            yield from self._return(key, jid)
+            yield from self.answer("rejoin", client, stanza)
             self.by_jid.add(key, Room(jid, nickname, state, stanza.place))
             yield Disproof(key_of_finding("never-joined", "", jid))
 
-    def returned(self, client: Entity, stanza: Stanza) -> Iterator[Disproof]:
-        """Note that a room returns what was said to it, however late: that names the type too."""
-        if self.waiting.answer(("unread", "", _key(client, stanza)))[1]:
-            jid = names.lower_bare(_from(stanza.element))
-            yield Disproof(key_of_finding("unread", "", jid))
-
-    def _return(self, key: str, jid: str) -> Iterator[Disproof]:
-        """Note that the client asks for a former room, however late."""
-        if self.waiting.answer(("rejoin", "", key))[1]:
-            yield Disproof(key_of_finding("not-rejoined", "", jid))
-
-    def _answer(self, stanza: Stanza, key: str) -> Iterator[Disproof]:
-        """Note that a room answers, however late."""
-        if self.waiting.answer(("join", "", key))[1]:
-            jid = names.lower_bare(_from(stanza.element))
-            yield Disproof(key_of_finding("unanswered-join", "", jid))
+    def answer(self, kind: str, client: Entity, stanza: Stanza) -> Iterator[Disproof]:
+        """Note that what was waited for has come from a room, or for it, however late."""
+        _, late = self.waiting.answer((kind, "", _key(client, stanza)))
+        if late:
+            yield Disproof(key_of_finding(_CAUSES[kind], "", late.what))
 
     def _take_own_presence(self, client: Entity, stanza: Stanza) -> Iterator[Outcome]:
         element = stanza.element
@@ -277,10 +264,10 @@ class Rooms:
                     asked.tries, asked.why = room.tries + 1, room.why
                     asked.refusals = room.refusals
                 yield from again(asked)
-            yield from self._return(key, asked.jid)
+            yield from self.answer("rejoin", client, stanza)
             self.by_jid.add(key, asked)
             if has_muc and not asked.was_inside:
-                self.waiting.add(("join", "", key), stanza, client.count, "")
+                self.waiting.add(("join", "", key), stanza, client.count, asked.jid)
 
 
 def _take_presence(room: Room, client: Entity, stanza: Stanza) -> Iterator[Outcome]:
@@ -441,10 +428,10 @@ def outside(rooms: Rooms, client: Entity, stanza: Stanza) -> Iterator[Finding]:
         yield cause("went-on", place, about=jid, more=more, hint=hint, **words)
 
 
-def is_unread(room: Room | None, stanza: Stanza) -> bool:
+def is_unread(room: Room, stanza: Stanza) -> bool:
     """Whether the client says something to a whole room in a type that no room passes on."""
     element = stanza.element
-    is_whole = room is not None and room.is_inside and "/" not in element.get("to", "")
+    is_whole = room.is_inside and "/" not in element.get("to", "")
     is_said = bool(element.findtext("body")) and element.find(names.EXTENSION) is None
     return is_whole and is_said and element.get("type", "normal") in {"chat", "normal"}
 
