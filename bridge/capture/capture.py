@@ -177,6 +177,9 @@ class Capture:
         stream = Stream(command=self._command, nickname=self._nickname)
         examined = Examined(stream, session, self._on_new)
         examined.stream.ending.last, self._hole = self._hole, None
+        if self.failure is not None and len(self.failure.element) == 0:
+            examined.add(examined.stream.fail(self.failure))
+            self.failure = None
         self.streams.append(examined)
         # Streams that have ended, or never got in, get no more stanzas.
         for other in [*self._open.get(session, ())]:

@@ -285,7 +285,7 @@ raised: silent; error, XEP-0045, 7.4
     The message {what} reached the client, and its program failed on it: {failure}.
     -> Mend that line of the program, or have it catch the exception and say what went wrong.
 failed: silent; note, RFC 6120, 8
-    The program failed after the {what} {where}: {failure}.
+    The program failed {when}: {failure}.
     -> See whether it should have handled what came just before.
 mentioned: silent; warning, XEP-0045, 7.4
     The message {what} names the client, and it sent no answer {within}.

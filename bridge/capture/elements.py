@@ -74,8 +74,10 @@ TAG = re.compile(rf"<(/?)[A-Za-z_]{_ATTRIBUTES}>")
 LOST = "…"
 """Stands for the address of a stanza whose first tag is cut off before it."""
 BEGINS_TAG = re.compile(r"<[/?!A-Za-z_]")
-_CUT_TAG = re.compile(r"""<(?:message|presence|iq)(?:\s+[\w:]+=(?:"[^"<]*+"|'[^'<]*+'))*""")
-"""A stanza's first tag, up to the attribute in which the log cuts it off."""
+_CUT_TAG = re.compile(
+    r"""<(?:message|presence|iq|stream:error|failure)(?:\s+[\w:]+=(?:"[^"<]*+"|'[^'<]*+'))*"""
+)
+"""The first tag of what may be a refusal, up to the attribute in which the log cuts it off."""
 _CUT_NAME = re.compile(r"\s*<([a-z-]+)\s[^<>]*$")
 """The name in a further tag in which the log cuts the stanza off: in an error, the condition."""
 _MARKUP = re.compile(r"(?<=<)[*`]+|(?<=[^\s>*`])[*`]+(?=/?>)|(?<=\s)[*`]+(?=[\w:]+=)")
@@ -209,6 +211,8 @@ def refusal_in(text: str) -> list[Element]:
     if not end and (cut := _CUT_TAG.match(text)):
         sender = "" if " from=" in cut[0] else f" from='{LOST}'"
         whole = f"{cut[0]}{sender}/>"
+        if cut[0] == "<failure" and SASL.startswith(text.partition("=")[2][1:]):
+            whole = f"<failure xmlns='{SASL}'/>"
     elements = (parsed(whole) or parsed(_mended(whole)) or []) if len(stack) <= MAX_DEPTH else []
     return [
         each

@@ -25,7 +25,7 @@ _LETTERS = dict(zip("nrtbfve0", "\n\r\t\b\f\v\x1b\0", strict=True))
 _EATEN = re.compile(
     r"(?:(?<![<:/\w])(?=stream:(?:error|features)(?:<(?!/?stream:)|[^<>]*</stream:error>))"
     r"|^(?=stream:error$)|(?:^|(?<=>)|(?<=:error)|(?<=:features))(?=/stream:))"
-    r"(/?stream:(?:error|features|stream))"
+    r"(/?stream:(?:error|features|stream))(?![>&])"
 )
 """A tag of a stream whose brackets a web page took for its own."""
 

@@ -117,7 +117,7 @@ HOW_TO = """
 slixmpp|sleekxmpp: slixmpp: logging.basicConfig(level=logging.DEBUG)
 aioxmpp: aioxmpp: logging.basicConfig(level=logging.DEBUG)
 nbxmpp|gajim: nbxmpp: logging.getLogger('nbxmpp').setLevel(logging.DEBUG)
-xmpppy|simplexml: xmpppy: xmpp.Client(SERVER, debug=['always', 'nodebuilder'])
+xmpppy|xmpp.simplexml: xmpppy: xmpp.Client(SERVER, debug=['always', 'nodebuilder'])
 xmpp.?js|@xmpp/|node_modules: @xmpp/client: require('@xmpp/debug')(xmpp, true)
 strophe|converse: Strophe, Converse: xmlInput and xmlOutput, or loglevel: 'debug'
 libstrophe|profanity: libstrophe, Profanity: XMPP_LEVEL_DEBUG, or profanity -l DEBUG
@@ -137,9 +137,9 @@ log."""
 def how_to(begin: str) -> str:
     """Return how to get the stanzas into the log that begins so.
 
-    The resource of an address names the library of somebody else.
+    The domain and the resource of an address name no library of this program.
     """
-    begin = re.sub(r"(?<=\w)@[\w.-]+/\S+", "", begin)
+    begin = re.sub(r"(?<=\w)@\S+", "", begin)
     for row in HOW_TO.strip().split("\n"):
         mark, library, how = row.split(": ", 2)
         if re.search(mark, begin, re.IGNORECASE):

@@ -105,6 +105,8 @@ _LAST = 4
 """We compare so many characters first, since that is quick."""
 _WRAPPER = re.compile(r"<([\w.:-]+)(?:\s[^<>]*)?>(<!\[CDATA\[)?[^<>]*$")
 """An element of the logger's own around what it logs."""
+_ENDED = re.compile(r"<([\w.:-]+)(?:\s[^<>]*)?>[^<>]*</\1>")
+"""An element of the logger's own before what it logs."""
 _BRACKET = re.compile(r"""<(?![\d<"])|&lt;|\\u003[cC]|«""")
 """Where an element may begin, however it is written. Erlang's processes and binaries are none."""
 
@@ -307,7 +309,7 @@ class Fragments:
         if row is not None:
             entry = entry._replace(sent=False, sources=(*entry.sources, text))
         xml = f"<stream:error><{row[1]}/></stream:error>" if row and row[1] else text[start:]
-        if row is None and "<" in head and (wrapper := _WRAPPER.search(head)):
+        if row is None and "<" in head and (wrapper := _WRAPPER.search(_ENDED.sub("", head))):
             entry = entry._replace(end="]]>" if wrapper[2] else f"</{wrapper[1]}>")
             xml = entry.meant(xml)
         if meaning is not None:

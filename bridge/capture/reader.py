@@ -19,6 +19,7 @@ from xml.etree.ElementTree import Element
 
 from bridge.capture.directions import MAX_SHAPES, Directions, has_word
 from bridge.capture.elements import elements_of
+from bridge.capture.escapes import mended
 from bridge.capture.failures import Failure, Failures
 from bridge.capture.formats import ROWS
 from bridge.capture.fragments import Fragment, Fragments, Line
@@ -481,8 +482,8 @@ def _texts_of(fragment: Fragment) -> Iterator[str]:
 
 
 def _plain(text: str) -> str:
-    """Return the lines of a text without what escapes of it differ in."""
-    return "\n".join([_ESCAPES.sub("", line) for line in html.unescape(text).split("\n")])
+    """Return the lines of a text as `Fragments` reads them, without what escapes differ in."""
+    return "\n".join([_ESCAPES.sub("", mended(line)) for line in html.unescape(text).split("\n")])
 
 
 def _object_in(text: str) -> dict[str, Any] | None:

@@ -73,12 +73,13 @@ class Stream:
             return
         findings = [*self.talk.fail(self.client, failure)]
         yield from findings
-        sentence, last = failure.element.text or "", self.ending.last
-        self.ending.failed = sentence
-        if not findings and last is not None:
+        sentence, last, when = failure.element.text or "", self.ending.last, "before any stanza"
+        if last is not None:
+            self.ending.failed = sentence
             what = "stanza" if last.element.tag == HOLE else local(last.element.tag)
-            words = {"what": what, "where": last.place.words}
-            yield cause("failed", failure.place, sentence, failure=sentence, **words)
+            when = f"after the {what} {last.place.words}"
+        if not findings:
+            yield cause("failed", failure.place, sentence, failure=sentence, when=when)
 
     def give_way(self, stanza: Stanza) -> Iterator[Outcome]:
         """Yield what is wrong with this stream if the client now begins another."""

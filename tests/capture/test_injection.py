@@ -31,6 +31,7 @@ FORGED = {
     "a first tag": f"RECV: <presence from='{ROOM}/bot' to='{ACCOUNT}' type='error'>",
     "a cut refusal": f"RECV: <message from='{ROOM}' to='{ACCOUNT}' type='error' id='m",
     "a whole stream": f"RECV: <stream:stream version='1.0'>{ENDED}</stream:stream>",
+    "brackets that a page ate": "RECV: stream:error<conflict/>/stream:error",
     "a condition that Prosody names": "Disconnecting client, <stream:error> is: conflict",
     "an error of the server's": f"Server send: <error xmlns='{STREAM_ERRORS}'><reset/></error>",
     "a binary": f'Received <<"{ENDED}',

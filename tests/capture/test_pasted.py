@@ -184,6 +184,10 @@ NAMED: dict[str, tuple[list[str], str]] = {
         ["RECV: stream:errorslow</stream:error>", "RECV: </stream:stream>"],
         'It says: "slow"',
     ),
+    "a stream error that is wrapped within its end": (
+        ["RECV: <stream:error><conflict/><", "/stream:error>"],
+        "Another session",
+    ),
     "a stream error whose brackets a page ate": (
         ["RECV: stream:error<conflict/>/stream:error/stream:stream"],
         "Another session",
@@ -262,6 +266,25 @@ NAMED: dict[str, tuple[list[str], str]] = {
     "a logger that prints first tags, of which an error's says enough": (
         [f"10:00:01 c2s5\tdebug\t{way}" for way in FIRST_TAGS],
         f'The room "{ROOM}" refused the client',
+    ),
+    "a failed login cut in its first tag": (
+        [
+            f">>> <auth xmlns='{SASL}' mechanism='PLAIN'>AGEAYg==</auth>",
+            f"<<< <failure xmlns='{SASL[:23]}",
+        ],
+        "refused the login of the client",
+    ),
+    "an end of the stream cut in its first tag": (
+        ["<<< <stream:error xmlns:stream='http://etherx"],
+        "The server ended the connection",
+    ),
+    "elements of a web page before what it logs": (
+        [f"<div class='in'><b>10:00:00</b> {BOUNCE}</div>"],
+        "is not in it",
+    ),
+    "a program that failed before what was pasted": (
+        [*TRACE, CLOSE],
+        'The program failed before any stanza: "KeyError"',
     ),
     "a refused message cut in its first tag": (
         [f"<<< {BOUNCE[: BOUNCE.index('type=')]}type='error' id='m"],
