@@ -49,7 +49,7 @@ _PYTHON = "Traceback (most recent call last)"
 """Heads a trace of Python, whose last line names the exception, mostly at the same column."""
 _NAMED = re.compile(r"(?P<name>[A-Za-z_][\w.]*)(?:: (?P<words>.*))?$")
 _PANIC = re.compile(
-    r"\b(?P<name>panic|panicked)(?: at (?P<place>\S+))?(?:: ?| at '(?=.*', \S+:\d))(?P<words>.*)"
+    r"\b(?P<name>panic|panicked)(?: at [^\s']\S*)?(?:: ?| at '(?=.*', \S+:\d))(?P<words>.*)"
 )
 _STATED = re.compile(r"(?:^|: |[}('])([a-z]+(?:-[a-z]+)*)(?![\w-])")
 _BEGINS = re.compile('Error|Exception|Fault|panic|most recent call last|File "')
@@ -144,6 +144,8 @@ class Failures:
         elif exception is not None or "most recent call last" in text:
             self._begin(exception, text)
             self._column = text.find(_PYTHON)
+            if exception is not None and exception.re is _PANIC and (at := _FRAME.search(text)):
+                self._add(at["file"], int(at["line"][:9]))
         self._others += 1
         if self._others > MAX_OTHERS:
             self._forget()

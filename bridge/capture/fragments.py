@@ -87,6 +87,8 @@ _TORN = re.compile(r"""['"]\s*/?>\s*$""")
 """The end of a tag whose beginning is lost."""
 _OWN_TAG = re.compile(r"<(/?)(?!message|presence|iq|stream)([A-Za-z_][\w.:-]*)[^<>]*>")
 """A tag that may be a logger's or a web page's own."""
+_ATTRIBUTE = re.compile(r"[\w:]+=['\"]")
+"""The beginning of an attribute."""
 _REPR = re.compile(r"=None\b|=<| object at 0x|<class '")
 """Python's repr of an object."""
 _OF_XMPP = re.compile(
@@ -422,7 +424,8 @@ class Fragments:
         if self._last_tag and self._last_tag not in text and not is_in_tag:
             rest.text += f"{line.joint}{text}"
             return self._give_up() if rest.is_too_long else []
-        may_end = not rest.is_open(f"{_between(rest.text) if is_in_tag else line.joint}{text}")
+        joint = _between(rest.text, text) if is_in_tag else line.joint
+        may_end = not rest.is_open(joint + text)
         if rest.is_too_long or not may_end:
             return self._give_up() if rest.is_too_long else []
         elements, left = elements_of(rest.text)
@@ -548,9 +551,7 @@ class Fragments:
 
 def _without_container(text: str) -> str:
     """Return a line without what a container or journald put in front of it."""
-    if text[:1].isspace():
-        return text
-    container = CONTAINER.match(text)
+    container = None if text[:1].isspace() else CONTAINER.match(text)
     return text if container is None else text[container.end() :]
 
 
@@ -614,7 +615,8 @@ def _is_tag(text: str) -> bool:
     return tag is not None and "<" not in text[tag.end() :]
 
 
-def _between(text: str) -> str:
-    """Return what belongs between a line that ends within a tag and the next line."""
+def _between(text: str, further: str) -> str:
+    """Return what belongs between a text that ends within a tag and its next line."""
     is_closed = text[-1:] in {"'", '"'} and text[-2:-1] != "="
-    return _LINE if is_closed else ""
+    is_name = text[text.rfind("<") + 1 :].replace(":", "").isalpha()
+    return _LINE if is_closed or (is_name and _ATTRIBUTE.match(further)) else ""

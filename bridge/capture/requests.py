@@ -256,11 +256,13 @@ def refused_request(client: Entity, stanza: Stanza, awaited: Awaited | None) -> 
     repeated = next((each.tag for each in element if "}" in each.tag), element.tag)
     asked = awaited.what if awaited else repeated
     other = client.other_side(element.get("from"))
-    is_of_server, is_gateway = "@" not in other, bool(other and element.get("to"))
+    is_of_server, to = "@" not in other, element.get("to", "")
+    # Who has an account asks a gateway, or for another password (XEP-0077, 3.3).
+    may_be_new = not client.bound and "@" not in to and not (other and to)
     if is_of_server and asked.startswith(f"{{{OLD_LOGIN}}}"):
         words = meaning("sasl", error.condition, client, error.text)
         yield cause("refused-login", stanza.place, **words)
-    elif is_of_server and asked.startswith(f"{{{REGISTER}}}") and not (client.bound or is_gateway):
+    elif is_of_server and asked.startswith(f"{{{REGISTER}}}") and may_be_new:
         why = f" ({quoted(error.text)})" if error.text else ""
         yield cause("not-registered", stanza.place, condition=error.condition, why=why)
     elif is_of_server and error.condition == "not-authorized" and not client.bound:

@@ -109,8 +109,9 @@ class Stream:
         elif (last := self.ending.last) and last.sent and self._waits_for(last.element.tag):
             words = {"what": local(last.element.tag), "where": last.place.words}
             yield cause("stops-at-question", last.place, **words)
-        elif login.mechanisms and last and last.element.tag == FEATURES:
-            yield cause("stops-at-offer", last.place, offered=quoted(", ".join(login.mechanisms)))
+        elif last and last.element.tag == FEATURES and (login.mechanisms or login.offers_tls):
+            offered = ", ".join(login.mechanisms) or "STARTTLS"
+            yield cause("stops-at-offer", last.place, offered=quoted(offered))
 
     def _waits_for(self, tag: str) -> bool:
         """Whether a client that has sent this waits for the server, on its way to a session."""

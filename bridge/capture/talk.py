@@ -176,7 +176,7 @@ class Talk:
             Claim.NONE if stanza.sent else self.claim_of(rooms, body, room),
         )
         if stanza.sent:
-            yield from misplaced(self, rooms, message, element)
+            yield from misplaced(self, client, rooms, message, element)
             yield from looped(self, message, element)
             yield from former_name(self, rooms, message)
         if element.get("type") == "error":
@@ -417,11 +417,16 @@ def is_prompt(before: Heard, after: Heard) -> bool:
     return after.number - before.number <= PROMPT_STANZAS
 
 
-def misplaced(talk: Talk, rooms: Rooms, message: Heard, element: Element) -> Iterator[Finding]:
+def misplaced(
+    talk: Talk, client: Entity, rooms: Rooms, message: Heard, element: Element
+) -> Iterator[Finding]:
     """Find answers that the client sent where the room does not read them, and errors to a room."""
     room, nickname = message.room, message.nickname
     if element.get("type") == "error":
-        if rooms.at(room) and not nickname:
+        # To a bare JID, only what a room sent is answered so; the log may lack the join.
+        may_be_room = "@" in room and not (client.is_complete or element.get("from"))
+        is_room = rooms.at(room) or (may_be_room and client.other_side(room))
+        if is_room and not nickname:
             yield cause("error-to-room", message.place, about=room, room=quoted(room))
         return
     heard = talk.just_heard(message)

@@ -45,11 +45,17 @@ main.onMessage(...)
 RUST = """\
 thread 'main' panicked at 'no such town', src/bot.rs:31:17
 stack backtrace:
-   0: bot::weather
-             at /srv/bot.rs:31"""
+   0: std::panicking::begin_panic
+             at /rustc/library/std/src/panicking.rs:411
+   1: bot::weather
+             at src/bot.rs:31"""
 
 TRACES = {
-    "Rust": (RUST, ("panicked", "/srv/bot.rs")),
+    "Rust": (RUST, ("panicked", "src/bot.rs")),
+    "Rust, without the lines that lead there": (
+        "thread 'main' panicked at src/bot.rs:31:17:\nno such town",
+        ("panicked", "src/bot.rs"),
+    ),
     "Python": (PYTHON, ("KeyError", "/srv/bot.py")),
     "Java, a class in a class": (
         JAVA.replace("java.lang.Null", "org.example.Bot$Null"),

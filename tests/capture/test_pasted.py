@@ -47,6 +47,7 @@ GET = "<iq from='ann@x/y' to='c.x' id='1' type='get'><query xmlns='jabber:iq:reg
 GROUPCHAT = ">>> <message to='ann@x.example' type='groupchat' id='m1'><body>hi</body></message>"
 TERMINATE = "<body xmlns='http://jabber.org/protocol/httpbind' type='terminal' condition='{}'/>"
 
+STARTTLS = "<starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>"
 OFFER = "<<< <stream:features>{}</stream:features>"
 CLOSE = ">>> </stream:stream>"
 MUC = "http://jabber.org/protocol/muc"
@@ -218,6 +219,10 @@ NAMED: dict[str, tuple[list[str], str]] = {
     "an offer, and nothing after it": (
         [f">>> {HEADER}", f"<<< {HEADER}", OFFER.format(MECHANISMS)],
         'bot.log:3: No stanza came after the server had offered "SCRAM-SHA-1"',
+    ),
+    "an offer of TLS, and nothing after it": (
+        [f">>> {HEADER}", f"<<< {HEADER}", OFFER.format(STARTTLS)],
+        'No stanza came after the server had offered "STARTTLS"',
     ),
     "a refused request, and an end without a reason": (
         [
@@ -426,6 +431,17 @@ NAMED: dict[str, tuple[list[str], str]] = {
         ["<<< <message type='error' id='m1' to='bot@exa"],
         'The message to "…" was refused',
     ),
+    "an error to a room, without the join": (
+        [f">>> <message to='{ROOM}' type='error'><received xmlns='r'/></message>"],
+        f'sent an error to the whole room "{ROOM}"',
+    ),
+    "a password that the server does not change": (
+        [
+            f">>> {REGISTER}",
+            f"<<< <iq type='error' id='r' from='x.org' to='{ACCOUNT}'>{error('forbidden')}</iq>",
+        ],
+        'was refused by "x.org" (forbidden)',
+    ),
     "one stanza that was sent": (
         [">>> <presence/>"],
         "The log has only what the client sent",
@@ -492,6 +508,18 @@ SILENT = {
         for way in ("sending: ", "received: ")
     ]
     + ["s2sout12 debug received: <stream:features/>", "s2sout12 debug sending: </stream:stream>"],
+    "an error to the client's own account": [
+        f"<<< <presence to='{ACCOUNT}' from='ann@x.example/y'/>",
+        f">>> <message to='{ACCOUNT[:-2]}' type='error'/>",
+    ],
+    "a component's error to a person": [
+        f"<<< <message from='{ACCOUNT}' to='c.x.example'/>",
+        f">>> <message from='c.x.example' to='{ACCOUNT[:-2]}' type='error'/>",
+    ],
+    "a password that the server does not change": [
+        f">>> {REGISTER}",
+        f"<<< <iq type='error' id='r' from='x.org' to='{ACCOUNT}'>{error('forbidden')}</iq>",
+    ],
     "the presence of another who left": [
         f"<<< <presence from='{ROOM}/Ann' to='{ACCOUNT}' type='unavailable'><x xmlns='{USER}'>",
         "x",

@@ -412,6 +412,10 @@ PASTED: dict[str, tuple[list[str], list[tuple[bool, str]]]] = {
         ["x:RECV: <message from='a@b' to='c@d", "e'><body/></message>"],
         [(False, "message")],
     ),
+    "wrapped behind the name of a tag": (
+        ["x:RECV: <message", "from='a@b'", "to='c@d'><bo", "dy/></message>"],
+        [(False, "message")],
+    ),
     "wrapped in a tag before the next": (
         [
             "x:RECV: <stream:error xmlns:stream='http://etherx.jabber.org/str",
@@ -441,6 +445,14 @@ PASTED: dict[str, tuple[list[str], list[tuple[bool, str]]]] = {
         [(False, "stream"), (False, "/stream")],
     ),
 }
+
+
+def test_headers_named_in_prose_end_a_first_tag_that_was_open() -> None:
+    reader = fragments.Fragments("bot.log")
+    lines = ["Sending[c2s]: <iq from='a@b' type='error'>"]
+    lines += ["Sent reply <stream:stream> to client"] * (fragments.MAX_BEHIND_TAG + 1)
+    ended = [it for text in lines for it in reader.feed(fragments.Line(text, 1))]
+    assert [element.tag for fragment in ended for element in fragment.elements] == ["iq"]
 
 
 @pytest.mark.parametrize("paste", PASTED)
