@@ -26,7 +26,7 @@ MAX_WORDS = 200
 
 _FRAME = re.compile(
     r"(?:\bFile \"|\bat |\bfrom |\bin |#\d+ |\s|\()"
-    r"(?P<file>(?:[A-Za-z]:)?[^\s\"'()<>:]*[^\s\"'()<>:/\\]\.[A-Za-z]\w{0,5})"
+    r"(?P<file>(?:[A-Za-z]:)?[^\s\"'()<>:]*[^\s\"'()<>:/\\](?:\.[A-Za-z]\w{0,5}|(?=\", line )))"
     r"(?:\"?, line |:line |:|\()(?P<line>\d+)\b"
 )
 """A file and a line of it, as in `File "bot.py", line 3`, `at f (/srv/bot.js:3:7)`,
@@ -36,7 +36,8 @@ _RUBY = re.compile(r"(?:^|\s)(?P<file>\S+\.rb):(?P<line>\d+):in ")
 """The innermost frame as Ruby writes it, in the line that names the exception."""
 
 _IS_FRAME = re.compile(
-    r"(?:\bFile \".*\", line \d|(?:^|:\s)\W*at \S|^\s+from \S|#\d+ |^\s+\S+\.go:\d|^\s+\S+\.rs:\d)"
+    r"(?:\bFile \".*\", line \d|(?:^|[:\ufe55\]]\s)\W*at \S|^\s+from \S|#\d+ "
+    r"|^\s+\S+\.(?:go|rs):\d)"
 )
 """What a line of a trace begins with or has, whatever a logger writes before it."""
 
@@ -144,8 +145,6 @@ class Failures:
         elif exception is not None or "most recent call last" in text:
             self._begin(exception, text)
             self._column = text.find(_PYTHON)
-            if exception is not None and exception.re is _PANIC and (at := _FRAME.search(text)):
-                self._add(at["file"], int(at["line"][:9]))
         self._others += 1
         if self._others > MAX_OTHERS:
             self._forget()
@@ -153,7 +152,8 @@ class Failures:
 
     def _begin(self, exception: re.Match[str] | None, text: str) -> None:
         self._named, self._others = exception, 0
-        if exception is not None and (frame := _RUBY.search(text)):
+        place = _FRAME if exception is not None and exception.re is _PANIC else _RUBY
+        if exception is not None and (frame := place.search(text)):
             self._add(frame)
 
     def _forget(self) -> None:

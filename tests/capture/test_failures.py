@@ -65,6 +65,18 @@ TRACES = {
         "\n".join(f"04-25 19:39:15 W System.err: {line}" for line in JAVA.split("\n")),
         ("NullPointerException", "Bot.java"),
     ),
+    "Java, each line behind the name of its logger in brackets": (
+        "\n".join(f"04-25 19:39:15 INFO [x.Bot] {line}" for line in JAVA.split("\n")),
+        ("NullPointerException", "Bot.java"),
+    ),
+    "Java, each line behind the small colon of Android Studio": (
+        "\n".join(f"W/System.err\ufe55 {line.strip()}" for line in JAVA.split("\n")),
+        ("NullPointerException", "Bot.java"),
+    ),
+    "Python, a file without a suffix": (
+        PYTHON.replace("/srv/bot.py", "/srv/bot"),
+        ("KeyError", "/srv/bot"),
+    ),
     "Python, a timeout": (
         PYTHON.replace("KeyError", "slixmpp.exceptions.IqTimeout"),
         ("IqTimeout", "/srv/bot.py"),
