@@ -219,8 +219,8 @@ def hinted(element: Element, own: str) -> bool | None:
         if kind == "error":
             return to is not None and not is_to_resource and lower_bare(to) != lower_bare(own)
         if to is None:
-            return True if tag != "iq" else None
-        return not own or lower_bare(to) != lower_bare(own) if tag != "iq" or to else None
+            return True if tag == "presence" else None
+        return not own or lower_bare(to) != lower_bare(own)
     if own and to is not None and lower_bare(to) == lower_bare(own):
         return False
     if own and lower_bare(from_) == lower_bare(own):

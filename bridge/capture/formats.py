@@ -156,7 +156,8 @@ MAX_NAMED = 200
 _CONDITION = re.compile(
     rf"(?<![\w-])(?:{'|'.join(each for each in sorted(CONDITIONS) if '-' in each)})(?![\w-])"
     r"|(?:(?<=rror: )|(?<=rror )|(?<=rror type: )|(?<=xception: )|(?<=[<(])|(?<=\(['\"])|(?<=\(u'))"
-    r"(?:conflict|forbidden|gone|reset)\b"
+    r"(?:conflict|forbidden|gone|reset)\b|(?<=: )(?:conflict|forbidden)(?=\s*$)",
+    re.MULTILINE,
 )
 _SECRET = re.compile(
     r"(?<=>)[^<>\n]+(?=</(?!text))|(?:pass\w*|pwd|secret|token)[^\w<]{1,3}[^\s<>]+"

@@ -4,7 +4,7 @@ import pytest
 
 from bridge.capture.finding import Finding
 from bridge.capture.formats import MAX_NAMED, named_in
-from bridge.capture.stanza import FOOTER
+from bridge.capture.stanza import FOOTER, HOLE
 from bridge.capture.verdict import verdict
 from bridge.wire.names import HEADER as HEADER_TAG
 from tests.capture.logs import (
@@ -559,6 +559,7 @@ def test_the_answer_of_the_clients_own_account_is_known_without_its_login() -> N
         ("protocol.Conflict: (u'conflict', '')", "names conflict"),
         ("ERROR:yowsup:Stream Error type: conflict", "names conflict"),
         ("[ERROR]: Stream error conflict", "names conflict"),
+        ("Error joining a@b, reason: conflict\nmore", "names conflict"),
         ("see not-authorized-users.txt, a conflict, forbidden", ""),
     ],
 )
@@ -608,6 +609,10 @@ def test_the_declaration_of_xml_is_no_part_of_a_stanza() -> None:
 def test_an_error_without_a_sender_is_the_clients_if_it_goes_to_no_resource() -> None:
     log = [f"<iq to='{to}' type='error'>{error('gone')}</iq>" for to in ("x.example", ACCOUNT)]
     assert [each.sent for each in captured(*log)] == [True, False]
+
+
+def test_a_message_without_addresses_does_not_tell_who_sent_it() -> None:
+    assert [each.element.tag for each in captured("<message><body>x</body></message>")] == [HOLE]
 
 
 def test_a_place_of_the_loggers_own_may_have_begun_with_a_declaration() -> None:
