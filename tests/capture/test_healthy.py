@@ -12,7 +12,7 @@ from tests.capture.writers import WRITERS, written
 DEEDS = 20
 """How many things happen on a stream."""
 
-STREAMS = 20
+STREAMS = 6
 """How many streams are written in a format."""
 MORE_STREAMS = 3_000
 

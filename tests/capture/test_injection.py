@@ -79,7 +79,11 @@ def errors(streams: list[Examined]) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("entries", [3, 10, 60, pytest.param(1000, marks=pytest.mark.long)])
+FEW, SOME, MANY = 3, 10, 36
+"""Entries before: fewer than show the main shape, fewer than the lines kept undecided, and more."""
+
+
+@pytest.mark.parametrize("entries", [FEW, SOME, MANY, pytest.param(1000, marks=pytest.mark.long)])
 @pytest.mark.parametrize("forged", FORGED)
 def test_words_of_a_stranger_accuse_and_clear_nobody(forged: str, entries: int) -> None:
     login = [*LOGIN, *JOIN]
@@ -118,7 +122,9 @@ def wrapped(lines: list[str], width: int) -> list[str]:
 def test_in_a_wrapped_log_words_of_a_stranger_accuse_nobody(
     forged: str, before: str, padding: int
 ) -> None:
-    for entries, stanza, width in product([3, 20], SAID.values(), [80, 132]):
+    for number, (entries, stanza) in enumerate(product([3, 20], SAID.values())):
+        # Each width beside each number of entries, and beside each stanza.
+        width = (80, 132)[(number + number // len(SAID)) % 2]
         said = "x" * max(0, padding * width - len(before)) + FORGED[forged]
         entry = "<<< " + stanza(escape(said))
         lines = [*log_of([*LOGIN, *JOIN, *[TALK] * entries, entry]), f"{before}{said}"]

@@ -1,10 +1,6 @@
 """An MCP server that is not ours: one of the official SDK, as a program of its own."""
 
-import sys
-
 from mcp.server import MCPServer
-
-COMMAND = [sys.executable, __file__]
 
 server = MCPServer("other")
 

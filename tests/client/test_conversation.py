@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 from pathlib import Path
 from subprocess import DEVNULL, PIPE
 from typing import Any
@@ -12,10 +13,13 @@ import pytest
 
 from bridge.mcp import revisions
 from bridge.mcp.revisions import Revision
-from tests.client import hostile_server, other_server
+from tests.client import hostile_server
 from tests.client.piped import run
 from tests.client.terminal import GREETING, SECONDS
 from tests.e2e.bridge_process import COMMAND, run_in
+
+OTHER_SERVER = Path(__file__).with_name("other_server.py")
+"""A program of its own: to import it is to load the whole SDK."""
 
 
 @pytest.fixture
@@ -140,7 +144,7 @@ def test_another_server_is_served_as_well(tmp_path: Path) -> None:
         "hello\n/call add first=2 second=3\n/call refuse\n/status\n/resources other://thing\n"
         "/prompts greet name=Ada\n/tools add\n/wait\n/tools\n/resources\n/prompts\n"
     )
-    ran = run(tmp_path, said, "--", *other_server.COMMAND)
+    ran = run(tmp_path, said, "--", sys.executable, str(OTHER_SERVER))
     hello, added, refused, status, thing, prompt, tool, wait, *lists = ran.stdout.splitlines()
     for line, kind, name in zip(
         lists, ("tools", "resources", "prompts"), ("echo", "thing", "greet"), strict=True

@@ -13,7 +13,7 @@ from tests.servers.witness import Witness
 
 (TRYING,) = (it for it in blocks(section("README.md", "## Try it"), "sh") if it.mark == "run")
 ASKING, DIAGNOSING = blocks(section("README.md", "## Your server and your agent"), "text")
-WIDTHS = (40, 80, 120)
+WIDTHS = (40, 120)
 SEQUENCE = re.compile("\x1b\\[[0-9;?]*[A-Za-z]")
 """What a terminal does not show (ECMA-48)."""
 

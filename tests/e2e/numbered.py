@@ -52,7 +52,8 @@ SETTLE_SECONDS = 45.0
 START_SECONDS = 30.0
 FOLLOW = ("--follow", "--json", "--since", "1 minute ago")
 """What a reader runs who sees each event as it comes, and once."""
-LOOK_EVERY_SECONDS = 1.0
+LOOK_EVERY_SECONDS = 3.0
+"""Each look starts a process for each home."""
 
 
 class Stay(NamedTuple):

@@ -10,9 +10,9 @@ from bridge.mcp.framing import Frame, Framer, Framing, encode
 from tests.e2e.bridge_process import reading, unread
 from tests.servers.server import XmppServer
 
-REQUESTS = 36_000
+REQUESTS = 22_000
 MORE_REQUESTS = 1_000_000
-WARM_REQUESTS = 20_000
+WARM_REQUESTS = 6_000
 """After so many, every cache and every bounded record has what it will ever have."""
 REQUESTS_AT_ONCE = 1_000
 """Written in one go; the next go waits for all their replies."""

@@ -1,6 +1,5 @@
 """What is published: built as for an index, installed far from the source, and run."""
 
-import ast
 import json
 import os
 import re
@@ -20,6 +19,7 @@ import bridge
 from tests.e2e.bridge_process import run_in
 from tests.support.environments import without_us
 from tests.support.prerequisites import do_without
+from tests.test_layers import imports
 
 TOP = Path(bridge.__file__).parent.parent
 STEM = f"xmpp_debug_bridge-{bridge.__version__}"
@@ -65,7 +65,8 @@ def installed(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The `bin` of an environment that has the wheel."""
     environment = without_us(tmp_path_factory.mktemp("venv"))
     pip = (sys.executable, "-m", "pip", "--python", environment / "python", "install", "--quiet")
-    _run(*pip, "--no-deps", "--no-index", "--ignore-installed", built.wheel, cwd=environment)
+    options = ("--no-compile", "--no-deps", "--no-index", "--ignore-installed")
+    _run(*pip, *options, built.wheel, cwd=environment)
     return environment
 
 
@@ -128,14 +129,7 @@ def test_it_runs_where_nothing_of_the_source_lies_around(installed: Path, tmp_pa
 
 
 def test_whatever_the_package_imports_it_asks_for(built: Built) -> None:
-    imported: set[str] = set()
-    for path in (TOP / "bridge").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            match node:
-                case ast.Import(names=names):
-                    imported |= {each.name.partition(".")[0] for each in names}
-                case ast.ImportFrom(module=str(module)):
-                    imported.add(module.partition(".")[0])
+    imported = {each.imported.partition(".")[0] for each in imports()}
     foreign = imported - sys.stdlib_module_names - {"bridge"}
     providers = packages_distributions()
     needed = {providers[name][0].replace("_", "-").lower() for name in foreign}
