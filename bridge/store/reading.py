@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from math import inf
 
 from bridge.store.database import Query, Recorded, Span, Tenure
-from bridge.store.pairing import Alike, Wanted, key_of, same
+from bridge.store.pairing import Alike, Wanted, key_of, paired, same
 from bridge.store.postgresql import PostgresqlDatabase
 from bridge.store.postgresql_connection import MAX_ID
 from bridge.store.queries import encoded
@@ -206,10 +206,18 @@ class Reading:
             return True
         if not row.shared:
             return False
-        wanted = Wanted(key_of(row.event), row.seen - self._ahead(), -inf)
+        ahead = self._ahead()
+        wanted = Wanted(key_of(row.event), row.seen - ahead, -inf)
         (alike,) = self._file.alike(row.room, query.domain, [wanted], "")
         alike = [it for it in alike if unsent < it.id <= shown_row]
-        return _has_twin(extent, -row.id, wanted, alike)
+        if not alike or self._database is None:
+            return False
+        # A row that was seen twice before is no other event.
+        own, key = encoded(extent.own), wanted.key
+        rows = [Wanted(key._replace(stanza=it.stanza), it.seen + ahead, -inf) for it in alike]
+        earlier = self._database.alike(row.room, query.domain, rows, own, shown_id)
+        pairs = zip(alike, paired(rows, earlier, set()), strict=True)
+        return _has_twin(extent, -row.id, wanted, [it for it, known in pairs if known is None])
 
     def _comes(self, extent: Extent, query: Query, row: Recorded) -> bool:
         """Whether a row of the file is an event that the database has from another machine."""

@@ -428,6 +428,26 @@ def test_a_row_of_the_file_is_not_taken_for_the_row_of_the_database_with_its_num
     assert (shown, more) == ([1, 2, 3], [4, 5, 6])
 
 
+def test_an_equal_message_of_another_machine_is_shown_beside_one_that_is_known(
+    team: Team, tmp_path: Path
+) -> None:
+    open_store(team).close()
+    elsewhere = replace(team, file=tmp_path / "elsewhere" / "team.db")
+    with (
+        Machine(team, "run0") as ours,
+        Machine(elsewhere, "run1") as theirs,
+        closing(PostgresqlDatabase(team.url, writable=False)) as database,
+    ):
+        ours.hears(1, body="again")  # and does not ship it
+        told, cursor = _read(team, database)
+        for mark in (1, 1, 1):
+            theirs.hears(mark, body="again")
+            theirs.ships()
+            more, cursor = _read(team, database, cursor)
+            told += more
+    assert told == [1, 1, 1]
+
+
 def test_who_ships_next_knows_the_name_that_the_file_got_meanwhile(team: Team) -> None:
     open_store(team).close()
     with closing(Outbox(team, stanzas=True)) as later:
