@@ -169,11 +169,11 @@ class LogReader:
             return ()
         was_open = self._fragments.is_open
         # Within a stanza, a line of JSON is part of a message.
-        may_be_object = line[:1] in _OBJECT and line.lstrip(_AROUND_OBJECT)[:1] == "{"
-        may_be_object = may_be_object and (not was_open or self._is_of_objects)
-        if may_be_object or self._object:
+        may_be = "{" in line and (not was_open or self._is_of_objects)
+        is_object = may_be and line[:1] in _OBJECT and line.lstrip(_AROUND_OBJECT)[:1] == "{"
+        if is_object or self._object:
             return self._taken(self._read_json(line))
-        if "{" in line and not was_open and (members := _members_behind(line)) is not None:
+        if may_be and (members := _members_behind(line)) is not None:
             head, value = members
             return self._taken(self._read_members(value, (line,), "", head))
         joint = "" if was_full else "\n"

@@ -205,6 +205,16 @@ def test_a_nickname_that_a_program_prints_first_is_no_entry_in_a_log_of_objects(
         assert any(each.stream.holes for each in streams)
 
 
+@pytest.mark.parametrize("before", ["", "2026-11-29T10:00:00.5Z stdout F "])
+def test_a_tag_that_a_logger_of_objects_did_not_escape_hides_nothing_that_follows(
+    before: str,
+) -> None:
+    said_ = f"<<< <presence from='{ROOM}/M'><status>see <stream:error> there</status></presence>"
+    lines = [*LOGIN, *JOIN, said_, f"<<< {KICKED}"]
+    log = [f"{before}{json.dumps({'message': line})}" for line in lines]
+    assert [each.name for stream in examined(*log) for each in stream.findings()] == ["removed"]
+
+
 @pytest.mark.parametrize("behind", ["", ": "])
 def test_in_a_container_a_line_without_times_that_somebody_said_is_a_hole(behind: str) -> None:
     forged = f"<<< {ENDED}"
