@@ -157,6 +157,8 @@ class Past:
     """The numbers of the events in which another person acted under the nickname."""
     had_other_rights: bool = False
     """Whether the occupant once was in the room without owning it, or another occupant owned it."""
+    _former: set[str] = field(default_factory=set)
+    """The nicknames that the occupant had before."""
     _outcomes: dict[str, Record] = field(default_factory=dict)
 
     @property
@@ -175,10 +177,7 @@ class Past:
         self.since = record.at
         named = getattr(record.event, "sender", None) == self.nickname
         theirs = named and self._is_theirs(record)
-        if isinstance(record.event, events.OccupantPresence):
-            owns = record.event.affiliation in {"owner", events.UNKNOWN}
-            same = named and record.number not in self.foreign
-            self.had_other_rights = self.had_other_rights or same != owns
+        self._note_rights(record, named=named)
         match record.event:
             case events.MessageSent(id=id_):
                 if self.sent is None:
@@ -202,6 +201,18 @@ class Past:
                 self.configured = self.configured or record
             case event if isinstance(event, VISIBLE_ACTIONS) and not record.earlier:
                 self._see(record, named=named)
+
+    def _note_rights(self, record: Record, *, named: bool) -> None:
+        """Note whether another owned the room then, or the occupant did not."""
+        match record.event:
+            case events.OccupantPresence(sender=sender, affiliation=affiliation) as seen:
+                known = named or sender in self._former or self.person.is_same(Person.of(seen))
+                same = bool(known) and record.number not in self.foreign
+                owns = affiliation in {"owner", events.UNKNOWN}
+                self.had_other_rights = self.had_other_rights or same != owns
+            case events.NicknameChanged(new_nickname=new, sender=sender):
+                if new in {self.nickname, *self._former}:
+                    self._former.add(sender)
 
     def _is_theirs(self, record: Record) -> bool:
         """Whether the occupant did this, and not another person under the nickname."""

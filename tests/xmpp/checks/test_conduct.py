@@ -22,6 +22,7 @@ from bridge.xmpp.model.events import (
     Event,
     MessageReceived,
     MessageSent,
+    NicknameChanged,
     OccupantChanged,
     StanzaDamaged,
 )
@@ -673,12 +674,20 @@ def test_a_minute_of_watching_is_ground_for_well() -> None:
 
 def test_a_room_is_made_anew_only_by_a_bot_that_did_not_own_it_before() -> None:
     owner = replace(BOT, affiliation="owner", occupant_id="bot")
-    for before, ok in (("none", False), ("owner", None)):
-        acts: list[Event] = [
-            replace(came(), affiliation=before, occupant_id="bot"),
-            replace(left(), occupant_id="bot"),
-            replace(came(), affiliation="owner", occupant_id="bot"),
-        ]
+    owned = replace(came(), affiliation="owner", occupant_id="bot")
+    gone = replace(left(), occupant_id="bot")
+    elsewhere = replace(owned, from_=f"{ROOM}/Bot", sender="Bot")
+    nameless = replace(elsewhere, occupant_id=None)
+    renamed = NicknameChanged(nameless.from_, "Bot", "Robot")
+    cases: list[tuple[list[Event], bool | None]] = [
+        ([replace(owned, affiliation="none"), gone, owned], False),
+        ([owned, gone, owned], None),
+        ([elsewhere, owned], None),
+        ([nameless, renamed, owned], None),
+        ([nameless, owned], False),
+        ([renamed, nameless, owned], False),
+    ]
+    for acts, ok in cases:
         given = evidence(spaced(5.0, *acts), occupant=owner)
         diagnosis = find(given._replace(status=replace(given.status, persistent=False)))
         assert (diagnosis.findings["room"].ok, diagnosis.findings["room"].remark) == (
