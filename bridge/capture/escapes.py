@@ -32,7 +32,7 @@ _EATEN = re.compile(
 
 def mended(text: str) -> str:
     """Return `text` with the brackets of a stream's tags that a web page took for its own."""
-    return _EATEN.sub(r"<\1>", text)
+    return _EATEN.sub(r"<\1>", text) if "stream:" in text else text
 
 
 def unescaped(text: str, *, is_bytes: bool = False) -> str:

@@ -409,11 +409,14 @@ class LogReader:
         if is_object and (inner := _object_in(written)) is not None:
             yield from self._read_members(inner, (*sources, written), at, head)
             return
-        for number, text in enumerate(written.split("\n")):
+        lines = written.split("\n")
+        for number, text in enumerate(lines):
             line = Line(
                 text if number else f"{head}{text}", self.lines, at, context, number > 0, sources
             )
             yield from self._fragments.feed(line)
+        if len(lines) > 1:  # else a container may write each line of an entry into an object
+            yield from self._fragments.cut_off()
 
     def _of_ours(
         self, item: dict[str, Any], sent: bool, xml: str, source: str

@@ -10,7 +10,17 @@ import pytest
 from bridge.capture.examined import Examined
 from bridge.capture.finding import Severity
 from tests.capture import typed
-from tests.capture.logs import ACCOUNT, ASK, JOIN, LOGIN, ROOM, STREAM_ERRORS, USER, examined
+from tests.capture.logs import (
+    ACCOUNT,
+    ASK,
+    JOIN,
+    LOGIN,
+    ROOM,
+    STREAM_ERRORS,
+    USER,
+    bounce,
+    examined,
+)
 
 ENDED = (
     "<stream:error xmlns:stream='http://etherx.jabber.org/streams'>"
@@ -132,6 +142,14 @@ def test_in_a_wrapped_log_words_of_a_stranger_accuse_nobody(
         assert errors(examined(*log)) == [], log
         real = wrapped([f"11:00:59 DEBUG RECV: {ENDED}"], width)
         assert errors(examined(*log, *real)) == ["ended"]
+
+
+def test_a_tag_that_somebody_said_hides_nothing_behind_the_object_that_it_is_in() -> None:
+    said = (
+        f"<presence from='{ROOM}/M' to='{ACCOUNT}'>\n<status>a <stream:error> b</status></presence>"
+    )
+    log = [json.dumps({"message": f"IN\n{text}"}) for text in (said, bounce("forbidden")[4:])]
+    assert errors(examined(*log)) == ["refused"]
 
 
 def test_without_times_a_line_that_somebody_said_is_a_hole() -> None:
