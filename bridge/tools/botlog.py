@@ -12,10 +12,11 @@ from bridge.capture.rooms import Room
 from bridge.capture.stanza import Stanza
 from bridge.capture.times import time_in
 from bridge.capture.verdict import NO_ERROR, explanation, verdict
+from bridge.capture.waiting import PATIENCE_SECONDS
 from bridge.recording.tapped import files_about, files_for, is_written
 from bridge.text import iso, name_of, quoted
 from bridge.tools.delivery import Delivery, had_seat, is_outside
-from bridge.xmpp.checks.evidence import Evidence, Finding
+from bridge.xmpp.checks.evidence import Evidence, Finding, words_of
 from bridge.xmpp.checks.questions import asks_of, left_out
 
 MAX_LOG_BYTES = 16 << 20
@@ -44,9 +45,15 @@ class _Clock:
         ids = ((getattr(act.event, "id", None), act.at) for act in evidence.acts)
         self._heard = {id_: at for id_, at in ids if id_}
         self._ahead: list[float] = []
+        self._last = ""
+        self.heard = ""
+        """The body of the last message that the client received."""
 
     def take(self, _examined: Examined, stanza: Stanza) -> None:
         """Take in a stanza of the log."""
+        self._last = stanza.place.at
+        if not stanza.sent and stanza.element.tag == "message":
+            self.heard = stanza.element.findtext("body") or self.heard
         at = self._heard.get(stanza.element.get("id", ""))
         if at is not None and stanza.seconds is not None and stanza.element.tag == "message":
             self._ahead.append(at - stanza.seconds)
@@ -57,6 +64,11 @@ class _Clock:
         if seconds is None or not (self._ahead or seconds > _DATED):
             return None
         return seconds + (sorted(self._ahead)[len(self._ahead) // 2] if self._ahead else 0)
+
+    @property
+    def ends(self) -> float | None:
+        """When the log ends, on the room's clock; None if they have no message in common."""
+        return self.seconds_of(self._last) if self._ahead else None
 
 
 class _BotLog:
@@ -122,6 +134,23 @@ class _BotLog:
             return Finding(None, f"Earlier, o{detail}", cause.hint, remark=True)
         return Finding(False, f"O{detail}", cause.hint)
 
+    def what_came(self, ours: Sequence[Examined]) -> str:
+        """Return whether the log has the bridge's message, and what the client did then.
+
+        Return an empty text if that is not known: the log may not have come so far yet.
+        """
+        told, asked, ends = self.delivery.sentence(), self._evidence.past.heard, self._clock.ends
+        if told or not self._evidence.is_silent or asked is None or ends is None:
+            return told
+        if ends - asked.at >= PATIENCE_SECONDS:
+            return self.delivery.sentence(ours)
+        if ends > asked.at or self._evidence.now - asked.at < PATIENCE_SECONDS:
+            return ""
+        heard = self._clock.heard
+        since = f" since {words_of(heard)}, the last message in it" if heard else ""
+        told = f"The log ends at {iso(ends)}, and {words_of(self.delivery.body)} was said later: "
+        return f"{told}the program may hang{since}, or be cut off, or write another log."
+
     def _observe(self, examined: Examined, stanza: Stanza) -> None:
         self._clock.take(examined, stanza)
         self.delivery.take(examined, stanza)
@@ -140,7 +169,7 @@ def stream(path: Path, evidence: Evidence) -> Finding:
     # A bot that failed before it joined named no room, or no nickname in it.
     ours = ours or [each for each in streams if not any(it.nickname for it in _seats([each]))]
     if ours:
-        return reading.finding(path, ours, reading.delivery.sentence())
+        return reading.finding(path, ours, reading.what_came(ours))
     seats = _seats(streams)
     seen = [*dict.fromkeys(f"{name_of(seat.nickname)} in {quoted(seat.jid)}" for seat in seats)]
     others = f"; it has {', '.join(seen[:MAX_SEATS])}" if seen else ""

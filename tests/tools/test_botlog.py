@@ -105,6 +105,32 @@ def test_a_bot_that_came_back_and_not_into_its_room_is_told(
     assert words in finding.detail
 
 
+@pytest.mark.parametrize(
+    ("lines", "seconds", "words"),
+    [
+        ([], 20.0, ', and "!go" was said later: the program may hang since "!ping", the last'),
+        ([], 9.0, ""),
+        (["pause 24", *PINGS], 20.0, ""),
+        (["pause 34", *PINGS], 20.0, '"!go" did not reach "bot".'),
+    ],
+)
+def test_a_log_without_the_bridges_message_says_whether_it_has_come_so_far(
+    lines: list[str], seconds: float, words: str, tmp_path: Path
+) -> None:
+    asked = 1_000_020.0
+    acts: list[watching.Act] = [
+        (1_000_000.0, MessageReceived(f"{ROOM}/Alice", "Alice", "!ping", id="q1")),
+        (asked, MessageSent(f"{ROOM}/me", "me", "!go", "own-1")),
+        (asked, MessageReceived(f"{ROOM}/me", "me", "!go", id="own-1", own=True)),
+    ]
+    bot = replace(watching.BOT, jid=f"{ROOM}/bot", nickname="bot")
+    evidence = watching.evidence(acts, occupant=bot, room=ROOM, now=asked + seconds)
+    log = _log(tmp_path, *IN, logs.said("Alice", "!ping", id="q1"), *lines)
+    told = botlog.stream(log, evidence._replace(nickname="bot")).detail
+    assert words in told
+    assert ('"!go"' in told) is bool(words)
+
+
 def test_a_log_that_cannot_be_read_is_unknown(tmp_path: Path) -> None:
     finding = botlog.stream(tmp_path / "none.log", known())
     assert (finding.ok, "No such file" in finding.detail) == (None, True)
