@@ -265,7 +265,8 @@ def history(evidence: Evidence) -> Finding:
         and exchange.seconds <= ANSWER_SECONDS
         and not _came_between(evidence, exchange)
     }
-    asked = [act for act in before if not evidence.is_theirs(act)][-HISTORY_MESSAGES:]
+    asked = [act for act in before if not evidence.is_theirs(act)]
+    asked = [*reversed(evidence.past.told), *asked][-HISTORY_MESSAGES:]
     again = [reply for reply in said if reply.body in answers]
     if not again and not (again := _several(said, asked)):
         return Finding(True if spoke else None, f"{who} did not answer the history when it came.")

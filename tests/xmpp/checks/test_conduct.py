@@ -24,6 +24,7 @@ from bridge.xmpp.model.events import (
     MessageSent,
     NicknameChanged,
     OccupantChanged,
+    Source,
     StanzaDamaged,
 )
 from bridge.xmpp.model.room import Occupant
@@ -286,6 +287,11 @@ def coming_after(*said_before: Event, then: Sequence[Event]) -> list[Act]:
     return [*spaced(9.0, *said_before), *entering(*then)]
 
 
+def told(*said_before: MessageReceived) -> list[Act]:
+    """Return that the room told us what had been said before we came."""
+    return spaced(9.0, *(it._replace(source=Source.HISTORY) for it in said_before))
+
+
 SHORT = "x" * (conduct.QUOTED_CHARACTERS - 1)
 HELLO = ("how are you", "fine, thanks")
 HISTORIES: dict[str, tuple[list[Act], bool | None]] = {
@@ -337,6 +343,14 @@ HISTORIES: dict[str, tuple[list[Act], bool | None]] = {
     "as many answers as commands": (coming_after(*[ASK] * 3, then=[ANSWER] * 3), False),
     "as many as words that are no commands": (
         coming_after(*[said("Wilma", "yes")] * 2, then=[ANSWER] * 2),
+        True,
+    ),
+    "as many answers as commands that the room told us": (
+        [*told(*[ASK] * 2), *entering(*[ANSWER] * 2)],
+        False,
+    ),
+    "as many answers as its own old commands": (
+        [*told(*[ASK._replace(sender="Robot")] * 2), *entering(*[ANSWER] * 2)],
         True,
     ),
     "more greetings than commands": (coming_after(ASK, then=[GREETING] * 2), True),
