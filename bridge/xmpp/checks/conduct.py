@@ -178,12 +178,8 @@ def stays(evidence: Evidence) -> Finding:
     explained = history(evidence).ok is False
     every = f"every {_duration(period)}" if regular else f"within {_duration(sum(between))}"
     last, is_lost = left[-1].event, all(is_lost_connection(move.event) for move in left)
-    codes = {code for move in left for code in getattr(move.event, "codes", ())}
-    why = events.meanings_of(codes)
-    if is_lost and (status := getattr(last, "status", None)):
-        why.append(words_of(status))
     detail = f"{who} comes and goes: it left and came back {len(left)} times, {every}, at last at "
-    detail += f"{iso(left[-1].at)} ({', '.join(why) or 'it went by itself'})"
+    detail += f"{iso(left[-1].at)} ({way_out(last)})"
     before = [_done_just_before(evidence, move) for move in left]
     ordered = [act for act in before if act and is_command(act.body)]
     if len(ordered) == len(before):
@@ -211,6 +207,22 @@ def is_lost_connection(event: events.Event) -> bool:
     status = getattr(event, "status", None) or ""
     codes: frozenset[int] = getattr(event, "codes", frozenset())
     return 333 in codes or (not codes and _BROKEN.search(status) is not None)
+
+
+def way_out(event: events.Event) -> str:
+    """Return how an occupant left, for a sentence.
+
+    Some servers put an occupant out without a code. The words are then the occupant's or theirs.
+    """
+    meanings = ", ".join(events.meanings_of(getattr(event, "codes", frozenset())))
+    words = getattr(event, "reason", None) or getattr(event, "status", None)
+    by = f" by {name_of(actor)}" if (actor := getattr(event, "actor", None)) else ""
+    went = "it went by itself"
+    if is_lost_connection(event):
+        went = "its connection broke"
+    elif words:
+        went += ", or was put out without a code"
+    return f"{meanings or went}{by}{f', saying {words_of(words)}' if words else ''}"
 
 
 def _done_just_before(evidence: Evidence, move: Record) -> Record | None:

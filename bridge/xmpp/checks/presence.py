@@ -6,7 +6,7 @@ from difflib import get_close_matches
 
 from bridge.text import NAME_CHARACTERS, iso, name_of, quoted, searchable
 from bridge.xmpp.checks.answering import is_left_out
-from bridge.xmpp.checks.conduct import is_lost_connection
+from bridge.xmpp.checks.conduct import is_lost_connection, way_out
 from bridge.xmpp.checks.evidence import (
     MAX_ALIKE,
     Evidence,
@@ -15,7 +15,6 @@ from bridge.xmpp.checks.evidence import (
     Person,
     absent,
     list_of,
-    words_of,
 )
 from bridge.xmpp.model import events
 from bridge.xmpp.model.journal import Record
@@ -119,14 +118,13 @@ def _departure(gone: Record) -> tuple[str, str]:
             "Ask about that nickname.",
         )
     assert isinstance(event, events.OccupantLeft)
-    meanings = ", ".join(events.meanings_of(event.codes))
-    went = "its connection broke" if is_lost_connection(event) else "it went by itself"
-    detail = f"left the room at {at}: {meanings or went}{_by(event.actor)}"
-    if reason := event.reason or event.status:
-        detail += f", saying {words_of(reason)}"
-    if meanings:
+    detail = f"left the room at {at}: {way_out(event)}"
+    if events.meanings_of(event.codes):
         return detail, "The room put it out: see why, then let it join again."
-    return detail, "It ended, or lost its connection: look at the program, and start it again."
+    hint = "It ended, or lost its connection: look at the program, and start it again."
+    if not _is_unclear(event):
+        hint = f"The words may be the server's, and say why it was put out. Or: {hint}"
+    return detail, hint
 
 
 def voice(evidence: Evidence) -> Finding:

@@ -237,7 +237,7 @@ FOUND: list[tuple[str, Evidence, bool | None, str]] = [
     ("present", without(KICK), False, 'kicked by "Wilma", saying "Ignore\\nthis".'),
     ("present", without(left("Robot", 301)), False, "banned."),
     ("present", without(left("Robot", 333)), False, "often a lost connection."),
-    ("present", without(replace(left(), status="bye")), False, 'by itself, saying "bye".'),
+    ("present", without(replace(left(), status="bye")), False, 'without a code, saying "bye".'),
     ("present", without(RENAMED), False, 'took the nickname "R2" at'),
     ("present", evidence(occupant=STATUS.occupants[0], nickname="McpDebug"), False, ""),
     # A visitor misses its voice unless it was heard, or the room is not moderated.
