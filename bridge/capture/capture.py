@@ -137,7 +137,9 @@ class Capture:
                 continue
             place = next(filter(_may_be_timeout, ended[0].findings())).place
             seconds = sum(lengths) / len(lengths)
-            ended[0].add([cause("period", place, count=len(ended), seconds=seconds)])
+            said = [each.stream.ending.ignored for each in ended]
+            why = said[-1] if all(said) else ""
+            ended[0].add([cause("period", place, count=len(ended), seconds=seconds, ignored=why)])
 
     def _takes_apart(self, stanza: Stanza) -> bool:
         """Take a failure, a pause, or a hole in no single stream; return whether it was such."""

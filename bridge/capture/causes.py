@@ -18,7 +18,7 @@ _CAUSES = {
     row.situations[0]: row
     for row in rows_of("""
 closed: ended; error, RFC 6120, 4.4
-    The server closed the stream without an error{after}.
+    The server closed the stream without an error{after}.{ignored}
     -> If the stream was silent before, let the client ping the server (XEP-0199); in any case let
     it connect again.
 error: ended; error, RFC 6120, 4.9.3
@@ -62,7 +62,7 @@ name-taken: ended; error, XEP-0114, 3
     -> Another copy of the component is connected, or the server serves that name itself, as a host
     or by a module: end that, or give the component a name of its own.
 cut: ended; error, RFC 6120, 4.6
-    The connection broke, and neither side had ended the stream{after}.
+    The connection broke, and neither side had ended the stream{after}.{ignored}
     -> See whether the program ended; otherwise look at the network between the client and the
     server. If the stream was silent before, let the client ping the server (XEP-0199).
 crashed: ended; error, RFC 6120, 4.6
@@ -71,7 +71,7 @@ crashed: ended; error, RFC 6120, 4.6
     -> See whether the program ended by that exception, and was started again: then mend that line.
     If it went on, look at the network between the client and the server.
 period: ended; error, RFC 6120, 4.6.1
-    {count} streams of this client ended after {seconds:.0f} s each.
+    {count} streams of this client ended after {seconds:.0f} s each.{ignored}
     -> A fixed period is a timeout of the server, a proxy or a NAT: let the client ping the server
     more often (XEP-0199).
 no-tls: tls; error, RFC 6120, 5.4.1

@@ -12,6 +12,7 @@ from bridge.capture.stanza import AROUND, FOOTER, HOLE, QUOTED, Stanza, outline
 from bridge.capture.waiting import PATIENCE_SECONDS, Awaited
 from bridge.text import quoted
 from bridge.wire.names import HEADER, SASL, SM, STREAM_ERROR, TLS, condition_of, local, split
+from bridge.wire.speech import ANSWER_SECONDS
 
 BIG_BYTES = 10_000
 """A server takes stanzas of at least so many bytes (RFC 6120, 13.12)."""
@@ -43,8 +44,8 @@ class Ending:
     """The message that the client's latest stanza may answer."""
     header: Stanza | None = None
     """The client's latest header, if the server has offered nothing since."""
-    owed: Awaited | None = None
-    """The oldest request of the server that the client has not answered."""
+    ignored: str = ""
+    """A sentence on the server's request that the client had not answered at the end."""
     overdue: Stanza | None = None
     """The client's latest stanza, if the server has not answered it in time."""
     failed: str = ""
@@ -106,7 +107,7 @@ def ended(ending: Ending, client: Entity, login: LoginState, stanza: Stanza) -> 
         was_cut, last = stanza.element.get("cut"), ending.last
         if was_cut or last is None or last.element.tag not in {HOLE, f"{{{SASL}}}failure"}:
             name = "cut" if was_cut else "closed"
-            yield cause(name, stanza.place, about=domain, after=after)
+            yield cause(name, stanza.place, about=domain, after=after, ignored=ending.ignored)
         return
     condition, text = condition_of(stanza.element)
     is_about_tls = condition == "policy-violation" and login.offers_tls and not login.began_tls
@@ -134,16 +135,15 @@ def _before_error(
         handled, count = (quoted(element.get(name, "?")) for name in ("h", "send-count"))
         name = "too-high"
         sent = f" The client acknowledged {handled}, and the server had sent {count}."
-    elif condition == "connection-timeout" and (owed := ending.owed) is not None:
-        asked = f"request {quoted(owed.what, QUOTED)}" if owed.what else "r (XEP-0198)"
-        sent = f" The client never answered its {asked} {owed.stanza.place.words}."
+    elif condition == "connection-timeout":
+        sent = ending.ignored
     if name == "not-xml" and login.restarting and login.authenticated:
         sent = " The log has no header of the client since its login: it has to begin a new stream."
     if name == "not-xml" and (bad := ending.last_bad) is not None:
         around = bad.element.get(AROUND)
         where = f", in {quoted(around)}" if around else ""
         sent = f" The client had sent {bad.element.text}{where} ({bad.place.words})."
-    if sent and (heard := ending.answered) is not None:
+    if sent and sent is not ending.ignored and (heard := ending.answered) is not None:
         what = quoted(heard.element.findtext("body") or "", QUOTED)
         sent += f" It had just got the message {what} {heard.place.words}."
     return name, sent
@@ -178,8 +178,22 @@ def cut(ending: Ending, client: Entity, login: LoginState, stanza: Stanza) -> Fi
     if not client.bound or not login.has_own_header or client.ended:
         return None
     place = ending.last.place if ending.last else stanza.place
-    words = {"after": _after(ending, stanza), "failure": ending.failed}
+    words = {"after": _after(ending, stanza), "failure": ending.failed, "ignored": ending.ignored}
     return cause("crashed" if ending.failed else "cut", place, about=client.domain, **words)
+
+
+def ignored(owed: Awaited | None, stanza: Stanza) -> str:
+    """Return a sentence on the server's request that the client had not answered until `stanza`.
+
+    It is empty if there is none, or if the client had little time for it.
+    """
+    if owed is None:
+        return ""
+    asked, now = owed.stanza.seconds, stanza.seconds
+    if asked is not None and now is not None and now - asked < ANSWER_SECONDS:
+        return ""
+    what = f"request {quoted(owed.what, QUOTED)}" if owed.what else "r (XEP-0198)"
+    return f" The client never answered the server's {what} {owed.stanza.place.words}."
 
 
 def _after(ending: Ending, stanza: Stanza) -> str:

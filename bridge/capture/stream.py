@@ -10,12 +10,12 @@ from collections.abc import Iterator
 
 from bridge.capture.causes import cause
 from bridge.capture.client import Entity
-from bridge.capture.ending import Ending, cut, late, unanswered
+from bridge.capture.ending import Ending, cut, ignored, late, unanswered
 from bridge.capture.finding import Finding, Outcome
 from bridge.capture.login import LoginState, given_up, given_up_bind
 from bridge.capture.requests import Requests
 from bridge.capture.rooms import Rooms
-from bridge.capture.stanza import HOLE, PAUSE, STANZA_TAGS, Stanza, outline
+from bridge.capture.stanza import FOOTER, HOLE, PAUSE, STANZA_TAGS, Stanza, outline
 from bridge.capture.talk import Talk
 from bridge.text import quoted
 from bridge.wire.names import FEATURES, HEADER, SASL, STREAM_ERROR, TLS, local, split
@@ -56,8 +56,8 @@ class Stream:
             yield from self.rooms.take(client, stanza)
             yield from self.requests.take(client, self.rooms, stanza)
             yield from self.talk.take(client, self.rooms, stanza)
-        if stanza.element.tag == STREAM_ERROR:
-            self.ending.owed = self.requests.owed(client)
+        if stanza.element.tag in {FOOTER, STREAM_ERROR}:
+            self.ending.ignored = ignored(self.requests.owed(client), stanza)
         yield from self.ending.take(client, self.login, stanza)
         self.first = self.first or outline(stanza)
 
@@ -95,6 +95,7 @@ class Stream:
 
     def cut(self, stanza: Stanza) -> Finding | None:
         """Return the finding that this stream broke, since the client's next one has begun."""
+        self.ending.ignored = ignored(self.requests.owed(self.client), stanza)
         return cut(self.ending, self.client, self.login, stanza)
 
     def conclusion(self) -> Iterator[Finding]:
@@ -131,7 +132,7 @@ class Stream:
         """Forget what only rules need, since no further stanza comes."""
         self.login.forget()
         self.rooms.forget()
-        self.ending = Ending(self.ending.last)
+        self.ending = Ending(self.ending.last, ignored=self.ending.ignored)
         del self.requests, self.talk
 
     def _late(self, stanza: Stanza, count: int) -> Iterator[Finding]:

@@ -133,6 +133,30 @@ ANSWERS = {
 }
 
 
+PING = "<<< <iq type='get' id='p' from='example.org'><ping xmlns='urn:xmpp:ping'/></iq>"
+PONG = ">>> <iq type='result' id='p' to='example.org'/>"
+FOOTER = "<<< </stream:stream>"
+
+
+@pytest.mark.parametrize(
+    ("lines", "is_named"),
+    [
+        ([*IN, PING, "pause 4", FOOTER], True),
+        ([*IN, PING, "pause 4", *IN], True),
+        ([*IN, PING, "pause 4", FOOTER] * 3, True),
+        ([*IN, PING, "pause 1", FOOTER], False),
+        ([*IN, PING, PONG, "pause 4", FOOTER], False),
+        ([*IN, PING, PONG, "pause 4", FOOTER, *[*IN, PING, "pause 4", FOOTER] * 2], False),
+    ],
+)
+def test_a_request_that_was_unanswered_when_the_stream_ended_is_named(
+    lines: list[str], is_named: bool
+) -> None:
+    ended = [each for each in found(*timed(*lines)) if each.name == "ended"]
+    explained = [each for each in ended if each.cause == "period"] or ended
+    assert ("never answered the server's request" in explained[0].message) is is_named
+
+
 def test_streams_that_end_with_a_reason_end_at_no_period() -> None:
     names = [each.cause for each in found(*timed(*[OPEN, stream_error("host-unknown")] * 3))]
     assert names == ["error"] * 3
