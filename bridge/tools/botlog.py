@@ -120,7 +120,9 @@ class _BotLog:
             is_told = words != NO_ERROR and _is_missed(evidence)  # such as that its program failed
             detail = f"{did} {log}".strip() if is_told or not did else did
             return Finding(None, detail, remark=bool(did) or is_told)
-        seconds = self._clock.seconds_of(cause.place.at)
+        goes_on = cause.cause == "period"
+        last = [it for it in findings if it.name == "ended"][-1] if goes_on else cause
+        seconds = self._clock.seconds_of(last.place.at)
         when = cause.place.at if seconds is None else iso(seconds)
         at = f" at {when}" if when else ""
         line = f"line {cause.place.line} of " if cause.place.line else ""
@@ -130,7 +132,7 @@ class _BotLog:
             detail += f" {later[-1].message}"
         if did and not (cause.cause == "silent" and self.delivery.is_ignored):
             detail += f" {did}"
-        if seconds is not None and _is_over(seconds, evidence):
+        if seconds is not None and _is_over(seconds, evidence, goes_on=goes_on):
             return Finding(None, f"Earlier, o{detail}", cause.hint, remark=True)
         return Finding(False, f"O{detail}", cause.hint)
 
@@ -227,12 +229,13 @@ def _is_missed(evidence: Evidence) -> bool:
     return evidence.occupant is None or evidence.is_silent
 
 
-def _is_over(seconds: float, evidence: Evidence) -> bool:
+def _is_over(seconds: float, evidence: Evidence, *, goes_on: bool) -> bool:
     """Whether an error at this time is over, so that the log does not name it as the cause.
 
-    The occupant is in the room, and has answered since, or the error is older than `OLD_SECONDS`.
+    The occupant is in the room, and the error is older than `OLD_SECONDS`, or the occupant has
+    answered since. An answer does not end what `goes_on`, such as cuts at a period.
     """
     asked = evidence.past.outcome
-    answered = bool(evidence.answers) and asked is not None and seconds < asked.at
+    answered = bool(evidence.answers) and asked is not None and seconds < asked.at and not goes_on
     old = evidence.now - seconds > OLD_SECONDS
     return evidence.occupant is not None and (answered or old)

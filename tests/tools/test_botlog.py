@@ -213,6 +213,25 @@ def test_an_error_before_the_bots_last_answer_is_no_cause(tmp_path: Path) -> Non
     assert 'Earlier, on the stream of "bot" at' in conclusion.verdict
 
 
+@pytest.mark.parametrize(("times", "outcome"), [(3, "cause"), (1, "well")])
+def test_an_answer_does_not_end_cuts_at_a_period(times: int, outcome: str, tmp_path: Path) -> None:
+    lines = [*IN, logs.said("Alice", "!ping", id="q1"), "pause 60", "<<< </stream:stream>"]
+    asked = 1_000_200.0
+    answered = watching.evidence(
+        [
+            (1_000_000.0, MessageReceived(f"{ROOM}/Alice", "Alice", "!ping", id="q1")),
+            (asked, MessageSent(f"{ROOM}/me", "me", "!ping", "own-1")),
+            (asked, MessageReceived(f"{ROOM}/me", "me", "!ping", id="own-1", own=True)),
+            (asked + 0.1, MessageReceived(f"{ROOM}/bot", "bot", "pong")),
+        ],
+        occupant=replace(watching.BOT, jid=f"{ROOM}/bot", nickname="bot"),
+        answers=[{"how": "public", "answerMs": 100.0}],
+        room=ROOM,
+    )
+    found = botlog.stream(_log(tmp_path, *lines * times), answered)
+    assert find(answered._replace(stream=found)).outcome == outcome
+
+
 @pytest.mark.parametrize(("seconds", "ok"), [(3_500.0, False), (3_700.0, None)])
 def test_an_error_of_long_ago_is_no_cause_while_the_bot_is_there(
     seconds: float, ok: bool | None, tmp_path: Path
