@@ -306,6 +306,22 @@ def _differences(evidence: Evidence, asked: Record, left: Record) -> str:
 
 def encrypted(evidence: Evidence) -> Finding:
     """Find out whether one person's encrypted messages are left without an answer.
+def _is_plain(nickname: str) -> bool:
+    """Whether a nickname has only characters that every program can handle."""
+    return nickname.isascii() and all(it.isalnum() or it in "-_." for it in nickname)
+
+
+def is_aside(evidence: Evidence) -> bool:
+    """Whether the occupant may answer in private on purpose.
+
+    It has answered another command in public, and this one to nobody.
+    """
+    heard, asks = evidence.past.heard, asks_of(evidence)
+    ours = {ask.what for ask in asks if heard and ask.asked.number == heard.number and ask.what}
+    answered = {ask.what for ask in asks if ask.answer and ask.what}
+    return bool(ours and answered) and not ours & answered
+
+
 
     Two people who encrypt may speak with each other. So it is a cause only if one person encrypts
     and got no answer to that, while others got answers.

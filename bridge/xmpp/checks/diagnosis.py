@@ -134,7 +134,7 @@ def _step(evidence: Evidence, findings: dict[str, Finding], decides: str) -> Ste
             return None if evidence.past.outcome else again
         if _may_still_answer(evidence):
             return Step("xmppWait", {"from": nickname, "timeoutSeconds": 10})
-        may_ask = answering.is_in_other_form(evidence)
+        may_ask = findings["answer"].ok is None or answering.is_in_other_form(evidence)
     is_gone = evidence.occupant is None and evidence.status.shows_all
     if is_gone or not may_ask:
         return None
@@ -255,6 +255,9 @@ def _answer(evidence: Evidence) -> Finding:
         if first["how"] == "error":
             words += f", {first['condition']}"
             words += f", saying {words_of(first['text'])}" if first.get("text") else ""
+        if first["how"] == "private" and answering.is_aside(evidence):
+            detail = f"{who} answered {words}, {after}, and other commands in public: on purpose?"
+            return Finding(None, detail, hint, symptom=True)
         return Finding(False, f"{who} answered {words}, {after}.", hint)
     if _is_twice(evidence, heard):
         return Finding(False, f"{who} answered twice in the same words, {UNLESS}.", answering.TWICE)

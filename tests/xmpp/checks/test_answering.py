@@ -29,6 +29,31 @@ def asked(
 
 
 PING = ("Carl", "!ping", "pong")
+WHISPER = {"how": "private", "answerMs": 20.0, "body": "help"}
+
+
+@pytest.mark.parametrize(
+    ("said_before", "outcome"),
+    [
+        ([("Carl", "!ping", "pong")], "unknown"),
+        ([("Carl", "!ping", "pong"), ("Carl", "!help", "help")], "cause"),
+        ([("Carl", "!ping", "")], "cause"),
+    ],
+)
+def test_an_answer_in_private_may_be_on_purpose_if_other_commands_are_answered_in_public(
+    said_before: list[tuple[str, str, str]], outcome: str
+) -> None:
+    us = f"{ROOM}/McpDebug"
+    acts: list[Act] = [
+        *asked(*said_before),
+        (500.0, MessageSent(us, "McpDebug", "!help", "m1")),
+        (500.0, said("McpDebug", "!help", id="m1", own=True)),
+    ]
+    conclusion = find(evidence(acts, answers=[WHISPER]))
+    assert (conclusion.outcome, conclusion.finding) == (outcome, "answer")
+    assert (conclusion.step is not None) is (outcome == "unknown")
+
+
 LATE = LATE_MS / 1000 + 0.1
 BROKEN: dict[str, tuple[list[Act], str, str]] = {
     "it replies to another message": (
