@@ -287,6 +287,8 @@ def _differences(evidence: Evidence, asked: Record, left: Record) -> str:
         theirs, own = getattr(them, what, None), getattr(us, what, None)
         if theirs and own and theirs != own:
             different.append(f"the {what} ({words_of(theirs)}, {whose} {words_of(own)})")
+    if _is_plain(asked.sender) != _is_plain(left.sender):
+        different.append("the characters in the nickname")
     theirs_said, own_said = unquoted(asked), unquoted(left)
     form, own_form = (form_of(record, evidence.nickname) for record in (asked, left))
     hidden = [visible(text) != text for text in (theirs_said, own_said)]
@@ -304,8 +306,6 @@ def _differences(evidence: Evidence, asked: Record, left: Record) -> str:
     return f"What differs: {', '.join(different) or least}."
 
 
-def encrypted(evidence: Evidence) -> Finding:
-    """Find out whether one person's encrypted messages are left without an answer.
 def _is_plain(nickname: str) -> bool:
     """Whether a nickname has only characters that every program can handle."""
     return nickname.isascii() and all(it.isalnum() or it in "-_." for it in nickname)
@@ -322,6 +322,8 @@ def is_aside(evidence: Evidence) -> bool:
     return bool(ours and answered) and not ours & answered
 
 
+def encrypted(evidence: Evidence) -> Finding:
+    """Find out whether one person's encrypted messages are left without an answer.
 
     Two people who encrypt may speak with each other. So it is a cause only if one person encrypts
     and got no answer to that, while others got answers.
