@@ -110,7 +110,7 @@ KINDS: dict[str, Kind] = {
     ),
     "a restart, again and again": Kind(
         "cause",
-        "it went by itself",
+        "no reason was given",
         [
             (90.0 * number + pause, event)
             for number in range(1, STAYS + 1)

@@ -180,7 +180,7 @@ def stays(evidence: Evidence) -> Finding:
     last, is_lost = left[-1].event, all(is_lost_connection(move.event) for move in left)
     detail = f"{who} comes and goes: it left and came back {len(left)} times, {every}, at last at "
     detail += f"{iso(left[-1].at)} ({way_out(last)})"
-    before = [_done_just_before(evidence, move) for move in left]
+    before = [done_just_before(evidence, move) for move in left]
     ordered = [act for act in before if act and is_command(act.body)]
     if len(ordered) == len(before):
         regular = False  # a command resets the timer of an idle connection
@@ -189,7 +189,12 @@ def stays(evidence: Evidence) -> Finding:
     detail += f".{MISTAKABLE if evidence.past.mistakable else ''}"
     if not is_lost:
         hint = "It seems to end and to be started again, or to leave the room: see what restarts "
-        hint += "it (a supervisor, a timer), and whether it ends by an error."
+        hint += "it (a supervisor, a timer), and whether it ends by an error. Or two copies of it "
+        hint += "have one account and resource, and put each other out."
+        if _posts(evidence, left):
+            detail = f"{detail[:-1]}, each time just after it had spoken."
+            hint = f"If it only posts and ends, nothing is wrong. Else: {hint}"
+            return Finding(False, detail, hint, symptom=True)
         if regular and not getattr(last, "status", None):
             hint = f"{IDLE} {hint}"  # some servers say nothing of a connection that broke
         return Finding(False, detail, hint, symptom=explained)
@@ -212,20 +217,29 @@ def is_lost_connection(event: events.Event) -> bool:
 def way_out(event: events.Event) -> str:
     """Return how an occupant left, for a sentence.
 
-    Some servers put an occupant out without a code. The words are then the occupant's or theirs.
+    Some servers put an occupant out without a code: then its words may be theirs.
     """
     meanings = ", ".join(events.meanings_of(getattr(event, "codes", frozenset())))
     words = getattr(event, "reason", None) or getattr(event, "status", None)
     by = f" by {name_of(actor)}" if (actor := getattr(event, "actor", None)) else ""
-    went = "it went by itself"
+    went = "without a code" if words else "no reason was given"
     if is_lost_connection(event):
         went = "its connection broke"
-    elif words:
-        went += ", or was put out without a code"
     return f"{meanings or went}{by}{f', saying {words_of(words)}' if words else ''}"
 
 
-def _done_just_before(evidence: Evidence, move: Record) -> Record | None:
+def _posts(evidence: Evidence, moves: Sequence[Record]) -> bool:
+    """Whether the occupant spoke each time just before it left, without another's doing."""
+    acts, last = evidence.acts, list[Record]()
+    for move in moves:
+        soon = (act for act in acts if 0.0 <= move.at - act.at <= ANSWER_SECONDS)
+        last.extend([act for act in soon if act.number < move.number][-1:])
+        if done_just_before(evidence, move) is not None:
+            return False
+    return len(last) == len(moves) and all(evidence.is_theirs(it) and speaks(it) for it in last)
+
+
+def done_just_before(evidence: Evidence, move: Record) -> Record | None:
     """Return what another did last before the occupant left, if the occupant left at once."""
     done = [act for act in evidence.acts if act.number < move.number]
     last = [act for act in done if not evidence.is_theirs(act)][-1:]

@@ -6,7 +6,7 @@ from difflib import get_close_matches
 
 from bridge.text import NAME_CHARACTERS, iso, name_of, quoted, searchable
 from bridge.xmpp.checks.answering import is_left_out
-from bridge.xmpp.checks.conduct import is_lost_connection, way_out
+from bridge.xmpp.checks.conduct import done_just_before, is_lost_connection, way_out
 from bridge.xmpp.checks.evidence import (
     MAX_ALIKE,
     Evidence,
@@ -15,7 +15,9 @@ from bridge.xmpp.checks.evidence import (
     Person,
     absent,
     list_of,
+    words_of,
 )
+from bridge.xmpp.checks.exchanges import is_message
 from bridge.xmpp.model import events
 from bridge.xmpp.model.journal import Record
 
@@ -53,7 +55,9 @@ def present(evidence: Evidence) -> Finding:
         detail = f"{who} {detail}"
         for earlier, _ in before:
             detail += f"; before, {_who_before(past)} {earlier}"
-        event = past.gone[0].event
+        event, before_it = past.gone[0].event, done_just_before(evidence, past.gone[0])
+        if before_it and is_message(before_it) and not events.meanings_of(_codes(event)):
+            detail += f", right after {words_of(before_it.body)} of {name_of(before_it.sender)}"
         if isinstance(event, events.NicknameChanged):
             return Finding(False, f"{detail}.", hint, leads_to=event.new_nickname)
         unclear = all(_is_unclear(record.event) for record in past.gone)
@@ -73,6 +77,10 @@ def present(evidence: Evidence) -> Finding:
     leads_to = alike[0] if len(alike) == 1 else ""
     is_typo = status.room_created and bool(evidence.rooms)
     return Finding(False, f"{detail}.", hint, symptom=not is_typo, leads_to=leads_to)
+
+
+def _codes(event: events.Event) -> frozenset[int]:
+    return getattr(event, "codes", frozenset())
 
 
 def _is_unclear(event: events.Event) -> bool:
@@ -119,7 +127,7 @@ def _departure(gone: Record) -> tuple[str, str]:
         )
     assert isinstance(event, events.OccupantLeft)
     detail = f"left the room at {at}: {way_out(event)}"
-    if events.meanings_of(event.codes):
+    if events.meanings_of(_codes(event)):
         return detail, "The room put it out: see why, then let it join again."
     hint = "It ended, or lost its connection: look at the program, and start it again."
     if not _is_unclear(event):

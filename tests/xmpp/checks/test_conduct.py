@@ -607,6 +607,25 @@ def test_an_idle_timeout_is_told_from_a_restart(acts: list[Act], outcome: str, h
     assert hint in diagnosis.findings["stays"].hint
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "outcome"),
+    [
+        ([], ANSWER_SECONDS, "unknown"),
+        ([], ANSWER_SECONDS + 0.1, "cause"),
+        ([said("Wilma", "!status")], 1.0, "cause"),
+    ],
+)
+def test_who_speaks_each_time_just_before_it_leaves_may_do_so_on_purpose(
+    before: list[Event], after: float, outcome: str
+) -> None:
+    acts: list[Act] = [(0.0, came())]
+    for at in (100.0, 205.0, 330.0, 400.0):
+        acts += [*((at - 0.1, it) for it in before), (at, said("Robot", "backup finished"))]
+        acts += [(at + after, left()), (at + after + 2.0, came())]
+    conclusion = find(evidence(acts))
+    assert (conclusion.outcome, conclusion.finding) == (outcome, "stays")
+
+
 def test_what_was_said_each_time_before_its_connection_broke_is_quoted() -> None:
     acts = gone_and_back(60.0, status="socket closed", jitter=40.0)
     links = [(at - 0.5, said("Wilma", f"https://x/{at}")) for at, _ in acts[::2]]

@@ -452,6 +452,13 @@ def test_what_was_done_under_its_nickname_before_it_came_is_not_its_doing(gone: 
     assert look("answer", answered).ok is None
 
 
+def test_what_was_said_right_before_it_left_is_told() -> None:
+    for event, is_told in ((left(), True), (KICK, False), (left("Robot", 333), False)):
+        acts: list[watching.Act] = [(100.0, said("!ping", "Wilma")), (100.5, event)]
+        found = look("present", watching.evidence(acts, occupant=None))
+        assert ('right after "!ping" of "Wilma"' in found.detail) is is_told
+
+
 def test_who_took_its_nickname_meanwhile_does_not_hide_why_it_left() -> None:
     for shown, other, who in (
         (NEITHER, NEITHER, "it, or another occupant (the room shows neither accounts nor ids)"),
@@ -463,7 +470,7 @@ def test_who_took_its_nickname_meanwhile_does_not_hide_why_it_left() -> None:
     ):
         last, before = replace(left(), **other), replace(KICK, **shown)  # type: ignore[arg-type]
         finding = look("present", evidence(before, came(), last, occupant=None))
-        assert f"it went by itself; before, {who}" in finding.detail
+        assert f"no reason was given; before, {who}" in finding.detail
         assert 'kicked by "Wilma"' in finding.detail
     many = look("present", evidence(*[left()] * 9, occupant=None))
     assert many.detail.count("left the room") == DEPARTURES
