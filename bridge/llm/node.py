@@ -117,15 +117,17 @@ class LlmNode(Generic[Input, Output]):
 def read_answer(text: str, read: Reader) -> object:
     """Return the last object in `text`, as `read` checks it; `MismatchError` says the flaw.
 
-    A model may write thoughts before the object, a fence around it, and words behind it.
+    A model may write thoughts before the object, a fence around it, and words behind it. An empty
+    object counts only if there is no other.
     """
     reason, answer, json = "there is no object in it", None, ""
     start, stray = text.find("{"), 0
     while start >= 0 and stray < MAX_STRAY:
         end = start + 1
         try:
-            answer, end = decoder.raw_decode(text, start)
-            json = text[start:end]
+            value, end = decoder.raw_decode(text, start)
+            if value or not json:
+                answer, json = value, text[start:end]
         except (ValueError, RecursionError) as error:
             reason, stray = str(error), stray + 1
         start = text.find("{", end)

@@ -28,6 +28,7 @@ VERDICT = Verdict(True, "it } is { so")
         f"Here you are:\n```\n{FITTING}\n```\nAnything else?",
         f"Not ```\n{{so}}\n```, but\n```json\n{FITTING}\n```",
         f"Sure! {FITTING} I hope that helps.",
+        f"{FITTING}\nNo tool is called: {{}}",
         f'<think>{{"good": maybe}}, hm</think>\n{FITTING}',
         f"<think>{'if (bot) { greet } ' * 40}</think>\n{FITTING}",
         f'I begin with {{"good": false, "becauseOf": "no"}}. No:\n{FITTING}',
@@ -54,6 +55,7 @@ def test_the_end_of_thoughts_in_a_text_of_the_answer_is_a_part_of_it() -> None:
     [
         ("", "not JSON: there is no object in it"),
         ("{good: true}", "not JSON"),
+        ("{}", "good"),
         ('{"good": NaN, "becauseOf": "x"}', "NaN is not JSON"),
         ('{"a":' * 100_000, "not JSON: .*recursion"),
         ('{"a":' + "9" * 5_000, "Exceeds the limit"),
