@@ -10,7 +10,7 @@ from itertools import islice, pairwise
 from typing import NamedTuple
 
 from bridge.text import iso, name_of, visible
-from bridge.wire.speech import LOOP_REPEATS, TURN_SECONDS
+from bridge.wire.speech import LOOP_REPEATS, THREAD_SECONDS, TURN_SECONDS
 from bridge.xmpp.checks import answering, conduct, presence
 from bridge.xmpp.checks.evidence import (
     MAX_ALIKE,
@@ -385,13 +385,13 @@ def _silence(evidence: Evidence, body: str, said: Record) -> Finding:
             "Put the answer into the body.",
             symptom=True,
         )
-    return Finding(
-        False,
-        f"{who} has not answered {words_of(body)}, said {evidence.now - said.at:,.1f} s ago.",
-        "Is that a command it knows, and may the bridge give it? Its own log should say that it "
-        "got the message.",
-        symptom=True,
-    )
+    seconds = evidence.now - said.at
+    hint = "Is that a command it knows, and may the bridge give it? Its own log should say that it "
+    hint += "got the message."
+    if seconds < THREAD_SECONDS:
+        hint += " If it asks a model, wait for it by xmppWait, and look again."
+    detail = f"{who} has not answered {words_of(body)}, said {seconds:,.1f} s ago."
+    return Finding(False, detail, hint, symptom=True)
 
 
 def _commands(evidence: Evidence) -> Finding:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 
 from bridge.text import NAME_CHARACTERS, iso, name_of, quoted, searchable
+from bridge.wire.meaning import CLIENT_WORDS, MEANINGS, REMOVALS, first_row
 from bridge.xmpp.checks.answering import is_left_out
 from bridge.xmpp.checks.conduct import done_just_before, is_lost_connection, way_out
 from bridge.xmpp.checks.evidence import (
@@ -127,8 +128,9 @@ def _departure(gone: Record) -> tuple[str, str]:
         )
     assert isinstance(event, events.OccupantLeft)
     detail = f"left the room at {at}: {way_out(event)}"
-    if events.meanings_of(_codes(event)):
-        return detail, "The room put it out: see why, then let it join again."
+    if (codes := _codes(event)) and events.meanings_of(codes):
+        situation = next((REMOVALS[code] for code in REMOVALS if code in codes), "kicked")
+        return detail, first_row(MEANINGS, situation, None).hint.format_map(CLIENT_WORDS)
     hint = "It ended, or lost its connection: look at the program, and start it again."
     if not _is_unclear(event):
         hint = f"The words may be the server's, and say why it was put out. Or: {hint}"

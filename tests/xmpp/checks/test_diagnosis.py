@@ -452,6 +452,17 @@ def test_what_was_done_under_its_nickname_before_it_came_is_not_its_doing(gone: 
     assert look("answer", answered).ok is None
 
 
+def test_what_to_do_depends_on_how_the_room_put_it_out() -> None:
+    for code, words in (
+        (301, "lift the ban"),
+        (307, "moderator"),
+        (321, "a member"),
+        (333, "pause"),
+    ):
+        found = look("present", watching.evidence([(1.0, left("Robot", code))], occupant=None))
+        assert words in found.hint
+
+
 def test_what_was_said_right_before_it_left_is_told() -> None:
     for event, is_told in ((left(), True), (KICK, False), (left("Robot", 333), False)):
         acts: list[watching.Act] = [(100.0, said("!ping", "Wilma")), (100.5, event)]
