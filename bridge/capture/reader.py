@@ -316,7 +316,9 @@ class LogReader:
             is_header = first.tag == HEADER and is_repeat
             if is_header and next(reversed(self._recent)) == (fragment.session, text):
                 return
-            if is_repeat and 1 < repeats > count // 2:
+            # An exception may quote a stanza that the log has already, with its direction.
+            is_quoted = said is None or first.tag == HOLE
+            if is_repeat and (is_quoted or 1 < repeats > count // 2):
                 return
             self._recent.add((fragment.session, text), (shape, said))
         for element in fragment.elements:

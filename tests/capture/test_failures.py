@@ -2,8 +2,21 @@
 
 import pytest
 
+from bridge.capture.capture import Capture
 from bridge.capture.failures import Failure, Failures
-from tests.capture.logs import IN, ROOM, error, found, said, says, stream_error
+from tests.capture.logs import (
+    ASK,
+    IN,
+    LOGIN,
+    ROOM,
+    captured,
+    error,
+    found,
+    refusal,
+    said,
+    says,
+    stream_error,
+)
 
 PYTHON = """\
 Traceback (most recent call last):
@@ -232,3 +245,17 @@ def test_a_trace_that_somebody_says_accuses_nobody(prefix: str) -> None:
     printed = [f"{prefix}{line}" for line in FORGED.split("\n")]
     findings = found(*IN, *said("Ann", FORGED).split("\n"), *printed, *QUIET)
     assert not [each for each in findings if each.severity == "error"]
+
+
+@pytest.mark.parametrize("condition", ["conflict", "not-authorized"])
+def test_a_stanza_that_an_exception_quotes_is_no_hole(condition: str) -> None:
+    refused = refusal(condition)
+    quoted = refused.removeprefix("<<< ")
+    task = f"future: <Task finished coro=<join()> exception=PresenceError({quoted})>"
+    log = [*LOGIN, ASK, refused, "ERROR never retrieved", task, f"lib.PresenceError: {quoted}"]
+    capture = Capture()
+    for stanza in captured(*log, says("hello")):
+        capture.take(stanza)
+    (stream,) = capture.streams
+    assert stream.stream.holes == 0
+    assert [each.cause for each in stream.findings()] == ["refused-join", "unnoticed"]
