@@ -228,8 +228,8 @@ def test_an_answer_does_not_end_cuts_at_a_period(times: int, outcome: str, tmp_p
         answers=[{"how": "public", "answerMs": 100.0}],
         room=ROOM,
     )
-    found = botlog.stream(_log(tmp_path, *lines * times), answered)
-    assert find(answered._replace(stream=found)).outcome == outcome
+    told = botlog.stream(_log(tmp_path, *lines * times), answered)
+    assert find(answered._replace(stream=told)).outcome == outcome
 
 
 @pytest.mark.parametrize(("seconds", "ok"), [(3_500.0, False), (3_700.0, None)])

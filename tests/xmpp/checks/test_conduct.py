@@ -416,9 +416,9 @@ def test_who_is_answered_is_compared_with_the_bridge(name: str) -> None:
 @pytest.mark.parametrize("nickname", ["Zoë", "a@b", "x y"])
 def test_the_characters_in_a_nickname_may_differ(nickname: str) -> None:
     left_out = spaced(12.0, *[said(nickname, "!ping")] * 2, start=50.0)
-    found = look("senders", evidence([*left_out, *spaced(0.05, said("Wilma", "!ping"), ANSWER)]))
-    assert found.ok is False
-    assert "the characters in the nickname" in found.detail
+    finding = look("senders", evidence([*left_out, *spaced(0.05, said("Wilma", "!ping"), ANSWER)]))
+    assert finding.ok is False
+    assert "the characters in the nickname" in finding.detail
 
 
 def test_what_differs_between_two_senders_is_told() -> None:

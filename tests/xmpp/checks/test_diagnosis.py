@@ -459,15 +459,15 @@ def test_what_to_do_depends_on_how_the_room_put_it_out() -> None:
         (321, "a member"),
         (333, "pause"),
     ):
-        found = look("present", watching.evidence([(1.0, left("Robot", code))], occupant=None))
-        assert words in found.hint
+        finding = look("present", watching.evidence([(1.0, left("Robot", code))], occupant=None))
+        assert words in finding.hint
 
 
 def test_what_was_said_right_before_it_left_is_told() -> None:
     for event, is_told in ((left(), True), (KICK, False), (left("Robot", 333), False)):
         acts: list[watching.Act] = [(100.0, said("!ping", "Wilma")), (100.5, event)]
-        found = look("present", watching.evidence(acts, occupant=None))
-        assert ('right after "!ping" of "Wilma"' in found.detail) is is_told
+        finding = look("present", watching.evidence(acts, occupant=None))
+        assert ('right after "!ping" of "Wilma"' in finding.detail) is is_told
 
 
 def test_who_took_its_nickname_meanwhile_does_not_hide_why_it_left() -> None:
