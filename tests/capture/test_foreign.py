@@ -44,11 +44,11 @@ BLOCKED = "<blocked xmlns='urn:xmpp:blocking:errors'/></error>"
 NAMED: dict[str, tuple[list[str], str]] = {
     "the server pinged in vain": (
         [says("a"), PING.format(1), says("b"), TIMEOUT],
-        'never answered its request "{urn:xmpp:ping}ping" in line 2',
+        'the server\'s request "{urn:xmpp:ping}ping" in line 2',
     ),
     "the server asked for an acknowledgement in vain": (
         [f"<<< <r xmlns='{SM}'/>", says("b"), TIMEOUT],
-        "never answered its r (XEP-0198) in line 1",
+        "never answered the server's r (XEP-0198) in line 1",
     ),
     "a bad character is the first thing": (
         [says("a&#x1b;b"), stream_error("not-well-formed")],
