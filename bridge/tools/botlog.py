@@ -141,17 +141,19 @@ class _BotLog:
 
         Return an empty text if that is not known: the log may not have come so far yet.
         """
-        told, asked, ends = self.delivery.sentence(), self._evidence.past.heard, self._clock.ends
-        if told or not self._evidence.is_silent or asked is None or ends is None:
-            return told
+        outcome, asked, ends = self.delivery.sentence(), self._evidence.past.heard, self._clock.ends
+        if outcome or not self._evidence.is_silent or asked is None or ends is None:
+            return outcome
         if ends - asked.at >= PATIENCE_SECONDS:
             return self.delivery.sentence(ours)
         if ends > asked.at or self._evidence.now - asked.at < PATIENCE_SECONDS:
             return ""
         heard = self._clock.heard
         since = f" since {words_of(heard)}, the last message in it" if heard else ""
-        told = f"The log ends at {iso(ends)}, and {words_of(self.delivery.body)} was said later: "
-        return f"{told}the program may hang{since}, or be cut off, or write another log."
+        outcome = (
+            f"The log ends at {iso(ends)}, and {words_of(self.delivery.body)} was said later: "
+        )
+        return f"{outcome}the program may hang{since}, or be cut off, or write another log."
 
     def _observe(self, examined: Examined, stanza: Stanza) -> None:
         self._clock.take(examined, stanza)

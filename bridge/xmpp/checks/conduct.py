@@ -292,7 +292,7 @@ def history(evidence: Evidence) -> Finding:
         and not _came_between(evidence, exchange)
     }
     asked = [act for act in before if not evidence.is_theirs(act)]
-    asked = [*reversed(evidence.past.told), *asked][-HISTORY_MESSAGES:]
+    asked = [*reversed(evidence.past.earlier), *asked][-HISTORY_MESSAGES:]
     again = [reply for reply in said if reply.body in answers]
     if not again and not (again := _several(said, asked)):
         return Finding(True if spoke else None, f"{who} did not answer the history when it came.")

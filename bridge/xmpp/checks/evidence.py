@@ -153,7 +153,7 @@ class Past:
     others: list[Record] = field(default_factory=list)
     """The public acts of all others, ourselves included, the newest first. The occupant may have
     reacted to them."""
-    told: list[Record] = field(default_factory=list)
+    earlier: list[Record] = field(default_factory=list)
     """The public messages of others from before we came, the newest first: the room told us."""
     foreign: set[int] = field(default_factory=set)
     """The numbers of the events in which another person acted under the nickname."""
@@ -192,7 +192,7 @@ class Past:
                 live = record.is_live
                 if record.is_public and (live or not named):
                     mine = self.spoken if theirs and not own else self.others
-                    (mine if live else self.told).append(record)
+                    (mine if live else self.earlier).append(record)
                 if own:
                     self._note(message.reflects or message.id or "", record)
                 elif theirs and not own:
