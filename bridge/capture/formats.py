@@ -137,9 +137,10 @@ log."""
 def how_to(begin: str) -> str:
     """Return how to get the stanzas into the log that begins so.
 
-    The domain and the resource of an address name no library of this program.
+    The domain and the resource of an address name no library of this program. What has no dot
+    behind its "@" is a set of packages in a path, which may.
     """
-    begin = re.sub(r"(?<=\w)@\S+", "", begin)
+    begin = re.sub(r"(?<=\w)@(?:localhost|[\w-]+\.)\S*", "", begin)
     for row in HOW_TO.strip().split("\n"):
         mark, library, how = row.split(": ", 2)
         if re.search(mark, begin, re.IGNORECASE):
