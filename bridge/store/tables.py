@@ -25,7 +25,7 @@ CREATE TABLE file (
   id TEXT NOT NULL, boot TEXT NOT NULL DEFAULT '',
   ahead REAL NOT NULL DEFAULT 0, stanza_bytes INTEGER NOT NULL DEFAULT 0,
   put_off REAL NOT NULL, day_left REAL NOT NULL, former INTEGER, former_end INTEGER,
-  copied INTEGER NOT NULL DEFAULT 0);
+  copied TEXT NOT NULL DEFAULT '{{}}');
 INSERT INTO file (id, {", ".join(Ageing._fields)})
   VALUES (lower(hex(randomblob(4))), {", ".join(map(str, Ageing()))});
 CREATE TABLE runs (
