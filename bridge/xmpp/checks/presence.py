@@ -130,6 +130,8 @@ def _departure(gone: Record) -> tuple[str, str]:
     detail = f"left the room at {at}: {way_out(event)}"
     if (codes := _codes(event)) and events.meanings_of(codes):
         situation = next((REMOVALS[code] for code in REMOVALS if code in codes), "kicked")
+        if situation == "kicked":
+            return detail, "The room put it out: see why, then let it join again."
         return detail, first_row(MEANINGS, situation, None).hint.format_map(CLIENT_WORDS)
     hint = "It ended, or lost its connection: look at the program, and start it again."
     if not _is_unclear(event):

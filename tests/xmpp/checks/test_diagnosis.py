@@ -455,7 +455,7 @@ def test_what_was_done_under_its_nickname_before_it_came_is_not_its_doing(gone: 
 def test_what_to_do_depends_on_how_the_room_put_it_out() -> None:
     for code, words in (
         (301, "lift the ban"),
-        (307, "moderator"),
+        (307, "see why"),
         (321, "a member"),
         (333, "pause"),
     ):
