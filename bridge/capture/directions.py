@@ -396,7 +396,7 @@ class Directions:
         agreed = contrary = 0
         for kind, margin in enumerate(MARGINS):
             if kind == OF_ROOMS and any(each.has_session for each in near):
-                # The counts are still those of the stanzas without an address.
+                # The counts still are of the stanzas without an address.
                 from_rooms = any(s.evidence[kind][False] and not self._says(s) for s in worded)
                 return agreed <= contrary or not from_rooms
             for shapes in (near, worded):

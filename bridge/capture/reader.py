@@ -113,7 +113,7 @@ class LogReader:
         self._is_decided = False
         self._said: Newest[str, tuple[str, list[str]]] = Newest(MAX_SAID)
         """Texts of strangers that have XMPP in them. The key is the text in one line; the value is
-        the text, and those of its lines that have XMPP in them."""
+        the text, and the lines of it that have XMPP in them."""
         self._width, self._full = MIN_WIDTH, 0
         """The length of the longest line, and how many lines have it."""
         self._is_full = False

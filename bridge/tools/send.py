@@ -168,11 +168,9 @@ async def xmpp_send(
     further: Entry = {}
     if await_seconds and not any(entry["how"] == "public" for entry in answers):
         asked = {"nickname": from_} if from_ else {}
+        hint = "" if answers else _no_answer(await_seconds, reflection.record, membership)
         step = call("xmppDiagnose", asked, link.among_several(membership.name))
-        was_out = WAS_OUT * (membership.status().since > reflection.record.at)
-        hint = f"No answer within {await_seconds:g} s. {was_out}Call xmppDiagnose with the "
-        hint += "nickname of who should have answered, or xmppWait with this cursor to wait on."
-        further = {**nonempty({"hint": "" if answers else hint}), "nextStep": step}
+        further = {**nonempty({"hint": hint}), "nextStep": step}
     result = _proof_of(reflection, message) | {
         "to": membership.name,
         "cursor": link.participant.journal.cursor_of(reflection.record.number),
@@ -188,6 +186,15 @@ async def xmpp_send(
     sent = fit(result, limit - json_size(kept), **lists) | {"message": kept}
     left_out = kept != message or len(sent.get("answers", ())) < len(answers)
     return sent | nonempty({"truncated": left_out})
+
+
+def _no_answer(seconds: float, asked: Record, membership: Membership) -> str:
+    """Return what to do if nothing answered within `seconds` what we `asked`."""
+    was_out = WAS_OUT if membership.status().since > asked.at else ""
+    return (
+        f"No answer within {seconds:g} s. {was_out}Call xmppDiagnose with the nickname of who "
+        "should have answered, or xmppWait with this cursor to wait on."
+    )
 
 
 async def _said(
