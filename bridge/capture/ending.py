@@ -143,7 +143,7 @@ def _before_error(
         around = bad.element.get(AROUND)
         where = f", in {quoted(around)}" if around else ""
         sent = f" The client had sent {bad.element.text}{where} ({bad.place.words})."
-    if sent and sent is not ending.ignored and (heard := ending.answered) is not None:
+    if sent not in {"", ending.ignored} and (heard := ending.answered) is not None:
         what = quoted(heard.element.findtext("body") or "", QUOTED)
         sent += f" It had just got the message {what} {heard.place.words}."
     return name, sent
