@@ -14,6 +14,7 @@ import json
 import socket
 import sys
 from asyncio.subprocess import PIPE, Process
+from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -31,6 +32,8 @@ from starlette.routing import Route
 Message: TypeAlias = dict[str, Any]
 
 LONGEST_LINE = 32 * 1024 * 1024
+AHEAD = 4
+"""Servers that are started before a request needs them: the suite asks for several at once."""
 END_SECONDS = 5.0
 """How long a server may take to end after its input has, before it is killed."""
 HOST = "127.0.0.1"
@@ -107,7 +110,7 @@ class Relay:
         self._sessions: dict[str, Session] = {}
         self._asking: dict[str, Session] = {}
         """By the `requestState` that each of them gave: no other process takes it back."""
-        self._next: asyncio.Task[Session] | None = None
+        self._ahead = deque[asyncio.Task[Session]]()
         """Started ahead: the suite waits 2 s for some answers, and a start may take as long."""
 
     async def post(self, request: Request) -> Response:
@@ -134,15 +137,15 @@ class Relay:
         return Response(status_code=200)
 
     async def end(self) -> None:
-        ahead = {await self._next} if self._next else set()
+        ahead = await asyncio.gather(*self._ahead)
         sessions = {*self._sessions.values(), *self._asking.values(), *ahead}
         await asyncio.gather(*(each.end() for each in sessions))
 
     async def _started(self) -> Session:
-        """Return a server that nobody has spoken with, and start another."""
-        session = self._next or asyncio.create_task(Session.start(self._command))
-        self._next = asyncio.create_task(Session.start(self._command))
-        return await session
+        """Return a server that was not spoken with, and start another."""
+        while len(self._ahead) <= AHEAD:
+            self._ahead.append(asyncio.create_task(Session.start(self._command)))
+        return await self._ahead.popleft()
 
     async def _within(self, session: Session, message: Message, body: bytes) -> Response:
         if not _wants_answer(message):
