@@ -155,6 +155,8 @@ class Tenure(NamedTuple):
     """Whether the run left the room; else it may be there still, or was killed."""
     file: str = ""
     """The name of the file in which the tenure has this id."""
+    asked: float = 0.0
+    """When the run asked the room to let it in, by the clock of `since`; only `Outbox` reads it."""
 
 
 @dataclass(frozen=True)

@@ -66,6 +66,8 @@ class Shipment:
 class Outbox(SqliteDatabase):
     """A file whose rows wait for one database. One thread of one process uses it."""
 
+    ASKED = "min(coalesce(asked, since), since)"
+
     def __init__(self, team: Team, *, stanzas: bool) -> None:
         """With `stanzas`, stanzas are shipped too."""
         super().__init__(team.file, target=team.url.name)

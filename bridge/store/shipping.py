@@ -17,7 +17,7 @@ from bridge.store.errors import (
     StoreError,
 )
 from bridge.store.location import Team
-from bridge.store.outbox import Outbox, Shipment
+from bridge.store.outbox import Outbox
 from bridge.store.pairing import Wanted, key_of, paired
 from bridge.store.postgresql import PostgresqlDatabase
 from bridge.store.postgresql_connection import MAX_ID
@@ -47,7 +47,10 @@ SHIFT_SECONDS = 1.0
 exactly."""
 
 SKEW_SECONDS = 1.0
-"""Another machine saw an event of our stay at most so many seconds before the stay began."""
+"""Another machine saw an event of our stay at most so many seconds before we asked for it."""
+
+ROUNDED = 0.001
+"""The times of events are cut to milliseconds, those of stays are not."""
 
 SILENT_SECONDS = 3_600.0
 """A machine that was not heard of for so long is not named in warnings any more."""
@@ -74,14 +77,15 @@ def ship(outbox: Outbox, database: PostgresqlDatabase, host: str) -> bool:
         ahead = ahead if abs(ahead) > SHIFT_SECONDS else 0.0
         waiting = [each for each in batch.events if each.row > reached.event]
         rows = [each._replace(seen=(each.seen or 0.0) + ahead) for each in waiting]
-        known = known_to(database, rows, outbox, batch)
+        stays = [_until(*each, batch.until, ahead) for each in batch.tenures]
+        known = known_to(database, rows, outbox, stays)
         database.ship([each for each in rows if each.row not in known], mark.id)
         for row in batch.stanzas:
             if row.id > reached.stanza:
                 texts = (row.event[name] for name in ("direction", "connection", "xml"))
                 stanza = TracedXml(row.at, *texts)
                 database.append_stanzas(row.observer, [stanza], mark.id, row.id)
-        database.attend(mark.id, [_until(*each, batch.until, ahead) for each in batch.tenures])
+        database.attend(mark.id, stays)
         database.hear(mark._replace(sent=batch.last))
         if batch.last != batch.sent:
             outbox.attempt(reached, batch.last, known)
@@ -98,20 +102,27 @@ def _until(
     ended = bool(tenure.ended) and not over
     tenure = tenure._replace(until_at=tenure.until_at - over, ended=ended)
     begun, until = tenure.since + ahead, tenure.until - over + ahead
-    return room, domain, tenure._replace(since=begun, until=until)
+    asked = tenure.asked + ahead
+    return room, domain, tenure._replace(since=begun, until=until, asked=asked)
 
 
 def known_to(
-    database: PostgresqlDatabase, rows: Sequence[Happened], outbox: Outbox, batch: Shipment
+    database: PostgresqlDatabase,
+    rows: Sequence[Happened],
+    outbox: Outbox,
+    tenures: Sequence[tuple[str, str, Tenure]],
 ) -> dict[int, int]:
-    """Return the ids in the database of the events that it has already, by their ids here."""
+    """Return the ids in the database of the events that it has already, by their ids here.
+
+    The times of rows and `tenures` are by the clock of the database.
+    """
     first = min((each.seen or 0.0 for each in rows), default=0.0)
     last = min((each.row for each in rows if each.row > 0), default=1) - 1
     taken, known = outbox.taken(first, last) if rows else set[int](), dict[int, int]()
     own = encoded(outbox.own(MAX_ID))
     for place in {_place(each) for each in rows}:
         here = [each for each in rows if _place(each) == place]
-        stays = [tenure for *where, tenure in batch.tenures if (*where,) == place]
+        stays = [tenure for *where, tenure in tenures if (*where,) == place]
         wanted = [_wanted(each, stays, database.observer(each.observer)) for each in here]
         looked = database.alike(*place, wanted, own, MAX_ID)
         # Of what is not shared, only a copy of the file has the same row.
@@ -131,8 +142,8 @@ def _place(happened: Happened) -> tuple[str, str]:
 def _wanted(happened: Happened, stays: Sequence[Tenure], by: int) -> Wanted:
     since, seen = -inf, happened.at if happened.seen is None else happened.seen
     if "delayedFrom" not in happened.event:  # others saw live what a room repeats as history
-        ours = (it.since for it in stays if it.run == happened.observer.run)
-        since = max((it for it in ours if it <= seen + SKEW_SECONDS), default=-inf) - SKEW_SECONDS
+        asked = (it.asked for it in stays if it.run == happened.observer.run)
+        since = max((it for it in asked if it <= seen + ROUNDED), default=-inf) - SKEW_SECONDS
     key = happened.key or key_of(happened.event)
     return Wanted(key, seen, since, row=happened.row, by=by)
 
@@ -277,7 +288,7 @@ class Shipper:
             def add(events: list[Happened]) -> None:
                 mark = database.mark(outbox.name, self._host, batch.sent)
                 numbered = [each._replace(row=-n) for n, each in enumerate(events, 1)]
-                known = known_to(database, numbered, outbox, batch)
+                known = known_to(database, numbered, outbox, ())
                 lacking = [each for each in numbered if each.row not in known]
                 database.ship([each._replace(row=0) for each in lacking], mark.id)
 

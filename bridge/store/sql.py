@@ -70,7 +70,7 @@ _NEAR = f"""events.content = given.content
 AND events.seen BETWEEN given.seen - {SAME_SECONDS * 1000:.0f}
   AND given.seen + {SAME_SECONDS * 1000:.0f}"""
 
-_TENURE = (int, str, float, float, float, float, int, str)
+_TENURE = (int, str, float, float, float, float, int, str, float)
 """The types of the columns of `Tenure`."""
 
 
@@ -97,6 +97,8 @@ class SqlDatabase(ABC):
     """The condition that a row is another's; its values are the `others` of `alike`."""
     FILES: ClassVar[str] = ""
     """Joins the files that rows came from."""
+    ASKED: ClassVar[str] = "since"
+    """When the run of a tenure asked to be let in."""
     NUMBER: ClassVar[str] = "events.id"
     """The id that a row has in the file that it came from."""
     TARGETED: ClassVar[str] = ""
@@ -399,7 +401,7 @@ class SqlDatabase(ABC):
         """Return the room's tenures; with `since`, only those until then or later."""
         rows = self.all(
             "SELECT tenures.id, run, since, until, since_at, until_at, ended, "
-            f"{self.file} FROM tenures JOIN places ON places.id = place "
+            f"{self.file}, {self.ASKED} FROM tenures JOIN places ON places.id = place "
             f"{self.FILES} WHERE {self._where(jid=room, domain=domain)} AND until >= ?",
             (*self._values(room, domain), since),
         )

@@ -13,7 +13,7 @@ from typing import Any
 
 from bridge.store import former, queries
 from bridge.store.clock import boot, steady
-from bridge.store.database import Former, Query, Sent
+from bridge.store.database import Former, Query, Sent, Tenure
 from bridge.store.decision import SILENCE_SECONDS
 from bridge.store.errors import BrokenStoreError
 from bridge.store.location import Place
@@ -39,6 +39,9 @@ MAX_ID = 10**17
 row."""
 
 _GIVEN = ", ".join(f"json_extract(value, '$.{name}') AS {name}" for name in GIVEN)
+
+_ASKED = "SELECT 1 FROM pragma_table_info('tenures') WHERE name = 'asked'"
+"""Finds the column of tenures that the first stores of this version do not have."""
 
 _NAME = re.compile("[0-9a-f]{1,32}")
 """The name of a store."""
@@ -76,6 +79,10 @@ class SqliteDatabase(SqliteFile, SqlDatabase):
             self.has_former = former.look(self, shows=not (writable or is_former))
             self._ids_read = min(SPAN, FORMER_SPAN) if self.has_former else SPAN
             self.name, self.ahead = self._clock()
+            if writable and not self.all(_ASKED):
+                with self.transaction():
+                    if not self.all(_ASKED):  # another bridge may have been faster
+                        self.all("ALTER TABLE tenures ADD asked REAL")
         except BaseException:  # after any error, only we can close the file
             self.close()
             raise
@@ -135,12 +142,13 @@ class SqliteDatabase(SqliteFile, SqlDatabase):
         finally:
             self.roll_back()
 
-    def enter(self, room: str, domain: str, run: str, since: float, at: float) -> int:
+    def enter(self, room: str, domain: str, entered: Tenure) -> int:
         """Begin the tenure of a run; return its id."""
+        _, *times, _, asked = entered
         (id_,) = self.row(
-            "INSERT INTO tenures (place, run, since, until, since_at, until_at, ended) "
-            "VALUES (?, ?, ?, ?, ?, ?, 0) RETURNING id",
-            (self.place(room, domain), run, since, since, at, at),
+            "INSERT INTO tenures (place, run, since, until, since_at, until_at, ended, asked) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
+            (self.place(room, domain), *times, asked),
         )
         return int(id_)
 

@@ -38,7 +38,7 @@ CREATE TABLE places (
 CREATE TABLE tenures (
   id INTEGER PRIMARY KEY, place INTEGER NOT NULL REFERENCES places, run TEXT NOT NULL,
   since REAL NOT NULL, until REAL NOT NULL, since_at REAL NOT NULL, until_at REAL NOT NULL,
-  ended INTEGER NOT NULL);
+  ended INTEGER NOT NULL, asked REAL);
 CREATE INDEX tenures_until ON tenures (place, until);
 CREATE TABLE entries (
   id INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER NOT NULL, seen INTEGER NOT NULL,

@@ -238,6 +238,7 @@ class Writer:
             return
         self._write_missed(room)
         end, since = left or self._moment, self._by_file(room.since.now)
+        at, asked = room.since.at, self._by_file(room.since.asked)
         until = self._by_file(end.now)
         others = [
             tenure
@@ -245,12 +246,13 @@ class Writer:
             if tenure.run != me.run
         ]
         if room.tenure is None:
-            room.tenure = self._file.enter(room.name, me.domain, me.run, since, room.since.at)
+            entered = Tenure(0, me.run, since, since, at, at, ended=False, asked=asked)
+            room.tenure = self._file.enter(room.name, me.domain, entered)
             # It names its run: the stays of two files may have the same number.
             event = {"kind": "gap", "tenure": room.tenure, "run": me.run}
-            anchor = Happened(room.since.at, room.name, event, shared=True, seen=since)
+            anchor = Happened(at, room.name, event, shared=True, seen=since)
             self._rows.append((room.began, anchor))
-        lacking = self._lacking(room, others, self._by_file(room.since.asked))
+        lacking = self._lacking(room, others, asked)
         self._rows += [(event.number, event.happened) for event in lacking]
         room.pending = []
         if left is not None or not self._moment.more:  # else more from before `until` is to come

@@ -61,7 +61,7 @@ class Troubled:
         self._database, self._trouble = database, trouble
 
     def __getattr__(self, name: str) -> Any:
-        if name not in {"close", "now", "ahead"}:
+        if name not in {"close", "now", "ahead", "name"}:  # no statements
             self._trouble(name)
         return getattr(self._database, name)
 

@@ -41,6 +41,8 @@ EPOCH = 1_700_000_000.0
 QUERY = Query((ROOM,), DOMAIN)
 FEW = 3
 """How many rows a page or a shipment has."""
+LATE = 5.0
+"""How long a bridge waits at most to read that it is in the room."""
 
 
 @dataclass(frozen=True)
@@ -169,9 +171,9 @@ class File(Table):
             for each in wanted
         ]
 
-    def enter(self, _room: str, _domain: str, run: str, since: float, at: float) -> int:
+    def enter(self, _room: str, _domain: str, entered: Tenure) -> int:
         id_ = len(self.known) + 1
-        self.known[self.name, id_] = Tenure(id_, run, since, since, at, at, False, self.name)
+        self.known[self.name, id_] = entered._replace(id=id_, file=self.name)
         return id_
 
     def extend(self, tenure: int, until: float, at: float, *, ended: bool) -> None:
@@ -360,6 +362,10 @@ class Bridge:
     writer: Writer = field(default_factory=Writer)
     waiting: list[Any] = field(default_factory=list)
     inside: bool = False
+    asked: float | None = None
+    """When it asked the room to let it in, if it has not read yet that it is in."""
+    unread: list[tuple[float, dict[str, Any]]] = field(default_factory=list)
+    """What the room said since, and when."""
 
 
 @dataclass
@@ -381,6 +387,7 @@ class World:
 
     def __init__(self, seed: int) -> None:
         self.chance = Random(seed)  # noqa: S311 - no secret
+        self.late = Random(seed)  # noqa: S311 - apart, so that a seed goes on meaning the same
         self.copies = 0
         self.now = 1_000.0
         self.base = Base(self) if self.chance.random() < 0.7 else None
@@ -405,10 +412,26 @@ class World:
 
     def enter(self, bridge: Bridge) -> None:
         if not bridge.inside:
-            bridge.inside = True
-            bridge.waiting.append(Entered(ROOM, self.at(bridge.file), self.now, self.now))
+            bridge.inside, bridge.asked = True, self.now
+            if self.late.random() < 0.7:
+                self.hear(bridge)
+
+    def hear(self, bridge: Bridge) -> None:
+        """Let a bridge read that it is in the room, and what the room said since it asked."""
+        if bridge.asked is not None:
+            bridge.waiting.append(Entered(ROOM, self.at(bridge.file), self.now, bridge.asked))
+            for said, event in bridge.unread:
+                self.hears(bridge, said, event)
+            bridge.asked, bridge.unread = None, []
+
+    def hears(self, bridge: Bridge, said: float, event: dict[str, Any]) -> None:
+        self.heard[event["jid"]] = said
+        lag = self.chance.random() * 0.005
+        at, steady = self.at(bridge.file) + lag, self.now + lag
+        bridge.waiting.append(Happened(at, ROOM, event, True, steady=steady))
 
     def leave(self, bridge: Bridge) -> None:
+        self.hear(bridge)
         if bridge.inside:
             bridge.inside = False
             bridge.waiting.append(Left(ROOM, self.at(bridge.file), self.now))
@@ -425,15 +448,15 @@ class World:
         inside = [bridge for bridge in self.bridges if bridge.inside]
         if inside and 0.2 < how < 0.3:  # one bridge hears it alone
             bridge = self.chance.choice(inside)
+            self.hear(bridge)
             at = self.at(bridge.file)
             bridge.waiting.append(Happened(at, ROOM, event, steady=self.now))
             return
         for bridge in self.bridges:
-            if bridge.inside:
-                self.heard[self._marks] = self.now
-                lag = self.chance.random() * 0.005
-                at, steady = self.at(bridge.file) + lag, self.now + lag
-                bridge.waiting.append(Happened(at, ROOM, event, True, steady=steady))
+            if bridge.asked is not None:
+                bridge.unread.append((self.now, event))
+            elif bridge.inside:
+                self.hears(bridge, self.now, event)
 
     def write(self, bridge: Bridge, *, closing: bool = False) -> None:
         moment = Moment(self.at(bridge.file), self.now, closing=closing)
@@ -486,6 +509,8 @@ class World:
         for _ in range(round(seconds / tick)):
             self.now += tick
             for bridge in self.bridges:
+                if bridge.asked is not None and self.now >= bridge.asked + LATE:
+                    self.hear(bridge)
                 self.write(bridge)
             for file in self.files:
                 self.ship(file)

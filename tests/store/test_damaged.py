@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from bridge.recording.recorded import Reader, Walk
-from bridge.store.database import Ageing, Amount, Happened, Observer, Query, TracedXml
+from bridge.store.database import Ageing, Amount, Happened, Observer, Query, Tenure, TracedXml
 from bridge.store.errors import BrokenStoreError
 from bridge.store.queries import LATEST
 from bridge.store.retention import Clocks, Retention
@@ -233,7 +233,7 @@ async def test_whatever_byte_is_damaged_the_rest_is_used_or_the_store_is_known_t
     shelf: Shelf, tmp_path: Path, flips: int
 ) -> None:
     with closing(SqliteDatabase(shelf.path)) as database, database.transaction():
-        database.enter(ROOM, "example", NIGHTLY.run, 1_000.0, 1_000.0)
+        database.enter(ROOM, "example", Tenure(0, NIGHTLY.run, 1e3, 1e3, 1e3, 1e3, ended=False))
     whole, damaged = shelf.path.read_bytes(), tmp_path / "damaged.db"
     written = [place for place, each in enumerate(whole) if each and place >= HEADER_BYTES]
     seed = 1 if flips == FLIPS else time.time_ns() % 10**6

@@ -48,13 +48,20 @@ class Machine:
     """A machine whose bridge writes and ships when it is told to; its clock may be wrong."""
 
     def __init__(
-        self, team: Team, run: str = "run", wrong: float = 0.0, *, stanzas: bool = True
+        self,
+        team: Team,
+        run: str = "run",
+        wrong: float = 0.0,
+        *,
+        late: float = 0.0,
+        stanzas: bool = True,
     ) -> None:
+        """It reads its join `late` seconds after it asked for it."""
         self.outbox = Outbox(team, stanzas=stanzas)
         self.outbox.ahead += wrong
         self._wrong, self._writer = wrong, Writer()
         self._database = PostgresqlDatabase(team.url)
-        entered = Entered(ROOM, time.time() + wrong, steady(), steady())
+        entered = Entered(ROOM, time.time() + wrong, steady(), steady() - late)
         self.write(replace(ME, run=run), entered)
 
     def __enter__(self) -> Self:
@@ -68,10 +75,17 @@ class Machine:
         moment = Moment(time.time() + self._wrong, steady())
         self._writer.write(self.outbox, items, moment)
 
-    def hears(self, *marks: int, body: str = "", shared: bool = True, room: str = ROOM) -> None:
+    def hears(
+        self,
+        *marks: int,
+        body: str = "",
+        shared: bool = True,
+        room: str = ROOM,
+        ago: float = 0.0,
+    ) -> None:
         for mark in marks:
-            heard = said(mark, body, time.time() + self._wrong)
-            self.write(heard._replace(shared=shared, room=room, steady=steady()))
+            heard = said(mark, body, time.time() + self._wrong - ago)
+            self.write(heard._replace(shared=shared, room=room, steady=steady() - ago))
 
     def ships(self, host: str = "here") -> None:
         while ship(self.outbox, self._database, host):
@@ -381,6 +395,37 @@ def test_a_clock_that_is_wrong_by_an_hour_doubles_nothing_and_loses_nothing(
         ("message", True, mark) for mark in range(1, 20)
     ]
     assert {each["run"] for each in told} == {"run0", "run1"}
+
+
+@pytest.mark.parametrize("wrong", [3_600.0, -3_600.0, 0.0])
+def test_what_is_heard_late_stands_once_and_what_was_said_before_the_join_is_another(
+    wrong: float, team: Team, tmp_path: Path
+) -> None:
+    elsewhere = replace(team, file=tmp_path / "elsewhere" / "team.db")
+    with (
+        Machine(team, "run0") as first,
+        Machine(elsewhere, "run1", wrong, late=6) as late,
+    ):
+        first.hears(1, ago=4)
+        first.hears(2, body="again", ago=10)
+        first.ships()
+        late.hears(1)
+        late.hears(3, body="again")
+        late.ships()
+        assert sorted(each["jid"] for each in rows(team, "kind = 'message'")) == [1, 2, 3]
+
+
+def test_a_file_that_does_not_say_when_its_bridges_asked_to_be_let_in_is_shipped(
+    team: Team,
+) -> None:
+    with Machine(team, "before") as machine:
+        machine.hears(1)
+    with closing(sqlite3.connect(team.file)) as store:
+        store.execute("ALTER TABLE tenures DROP COLUMN asked")
+    with Machine(team) as machine:
+        machine.hears(2)
+        machine.ships()
+    assert [each["jid"] for each in rows(team, "kind = 'message'")] == [1, 2]
 
 
 def test_what_was_shipped_in_vain_is_not_shipped_again_and_equal_messages_stay_apart(
