@@ -29,6 +29,7 @@ from bridge.wire.speech import (
     is_command,
     is_named,
     is_put_to,
+    unquoted,
 )
 
 PROMPT_STANZAS = PATIENCE_STANZAS // 2 + 1
@@ -244,10 +245,7 @@ class Talk:
             return Claim.QUESTION if body.startswith(self._command) else Claim.NONE
         known = rooms.by_jid.get(room)
         name = self._nickname or (known.nickname if known else "")
-        # Quoted lines were said before (XEP-0461, section 3).
-        words = body
-        if ">" in body:
-            words = "\n".join(line for line in body.split("\n") if line[:1] != ">")
+        words = unquoted(body)
         names_it = is_named(name, words)
         answers = self.answered.get(key_of(body), 0)
         if (names_it and is_put_to(name, words)) or (

@@ -157,6 +157,16 @@ def is_steady(seconds: Sequence[float]) -> bool:
     return max(seconds) <= ANSWER_SECONDS and max(seconds) - min(seconds) < SPREAD_SECONDS
 
 
+def unquoted(text: str) -> str:
+    """Return a text without the lines that quote what was said before (XEP-0393, XEP-0461).
+
+    Few programs know quotes: most see these lines, too.
+    """
+    if ">" not in text:  # most texts, and this is quick
+        return text
+    return "\n".join(line for line in text.split("\n") if not line.startswith(">"))
+
+
 def is_command(text: str) -> bool:
     """Whether a message is a command to a program, such as `!ping`."""
     return _SIGN.match(text.lstrip()) is not None

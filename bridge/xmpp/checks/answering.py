@@ -5,7 +5,14 @@ from itertools import pairwise
 from typing import cast
 
 from bridge.text import iso, name_of, searchable, visible
-from bridge.wire.speech import ANSWER_SECONDS, is_command, is_named, is_put_to, is_steady
+from bridge.wire.speech import (
+    ANSWER_SECONDS,
+    is_command,
+    is_named,
+    is_put_to,
+    is_steady,
+    unquoted,
+)
 from bridge.xmpp.checks.evidence import (
     MAX_ALIKE,
     Evidence,
@@ -13,10 +20,17 @@ from bridge.xmpp.checks.evidence import (
     absent,
     how_said,
     list_of,
-    unquoted,
     words_of,
 )
-from bridge.xmpp.checks.exchanges import ANSWERS, form_of, is_encrypted, is_message, plain, regulars
+from bridge.xmpp.checks.exchanges import (
+    ANSWERS,
+    form_of,
+    is_encrypted,
+    is_message,
+    plain,
+    regulars,
+    speaks,
+)
 from bridge.xmpp.checks.questions import Ask, LeftOut, asks_of, ids_of, left_out
 from bridge.xmpp.model.events import MessageReceived
 from bridge.xmpp.model.journal import Record
@@ -100,7 +114,7 @@ def senders(evidence: Evidence) -> Finding:
         detail = f"{who} left {_question(left[-1])} without an answer{_times(left)}; "
         detail += f"it was not seen to answer {names} or others."
         return Finding(None, detail, symptom=True)
-    if misshapen := _misshapen(evidence, answered):
+    if misshapen := _misshapen(evidence, answered) or _anew(evidence, answered):
         return misshapen
     if answered:
         detail = f"{who} answered {_question(answered[-1].asked)} after {_ms(answered[-1])}."
@@ -130,6 +144,20 @@ def _misshapen(evidence: Evidence, answered: Sequence[Ask]) -> Finding | None:
         return Finding(False, f"{detail} {flaw[0]}, as it did before.", flaw[1])
     if flaw := _odd(answered, last) if len(last) >= ANSWERS else None:
         return Finding(None, f"{detail} {flaw[0]}, as it did before.", flaw[1], symptom=True)
+    return None
+
+
+def _anew(evidence: Evidence, answered: Sequence[Ask]) -> Finding | None:
+    """Return that the occupant answered a command, and its correction again; None if not."""
+    by_id = {id_: ask for ask in answered for id_ in ids_of(ask.asked)}
+    for ask in reversed(answered):
+        former = by_id.get(getattr(ask.asked.event, "replaces", None) or "")
+        is_same = former and (former.asked.sender, former.what) == (ask.asked.sender, ask.what)
+        if former and is_same and not getattr(ask.answer and ask.answer.event, "replaces", None):
+            detail = f"{evidence.who} answered {_question(ask.asked)} anew, which corrects "
+            detail += f"{words_of(former.asked.body)}, answered before."
+            hint = "Unless that is wanted: let the program pass over corrections (XEP-0308)."
+            return Finding(None, detail, hint, symptom=True)
     return None
 
 
@@ -204,6 +232,17 @@ def is_in_other_form(evidence: Evidence) -> bool:
     name, ours = evidence.nickname, evidence.past.heard
     forms = {form_of(ask.asked, name) for ask in asks_of(evidence) if ask.answer and ask.what}
     return ours is not None and bool(forms) and form_of(ours, name) not in forms
+
+
+def instead(evidence: Evidence) -> tuple[str, str]:
+    """Return who answered the bridge at once where the occupant did not, and that as a sentence."""
+    heard = evidence.past.heard if evidence.is_silent else None
+    for act in reversed(evidence.past.others) if heard else ():
+        seconds = act.at - heard.at if heard and act.number > heard.number else -1.0
+        if 0.0 <= seconds <= ANSWER_SECONDS and speaks(act) and not act.is_own:
+            said = f"{name_of(act.sender)} said {words_of(act.body)} {seconds * 1000:,.0f} ms later"
+            return act.sender, f" {said}: is that the program?"
+    return "", ""
 
 
 def _is_explained(evidence: Evidence, group: LeftOut, answered: Sequence[Ask]) -> bool:
@@ -289,7 +328,7 @@ def _differences(evidence: Evidence, asked: Record, left: Record) -> str:
             different.append(f"the {what} ({words_of(theirs)}, {whose} {words_of(own)})")
     if _is_plain(asked.sender) != _is_plain(left.sender):
         different.append("the characters in the nickname")
-    theirs_said, own_said = unquoted(asked), unquoted(left)
+    theirs_said, own_said = unquoted(asked.body), unquoted(left.body)
     form, own_form = (form_of(record, evidence.nickname) for record in (asked, left))
     hidden = [visible(text) != text for text in (theirs_said, own_said)]
     if form != own_form:
@@ -302,6 +341,8 @@ def _differences(evidence: Evidence, asked: Record, left: Record) -> str:
         different.append("hidden characters")
     if bool(getattr(asked.event, "reply_to", None)) != bool(getattr(left.event, "reply_to", None)):
         different.append("whether it is a reply")
+    elif (asked.body == theirs_said) != (left.body == own_said):
+        different.append("whether it quotes")
     least = "nothing that is seen" if theirs_said == own_said else "only the words"
     return f"What differs: {', '.join(different) or least}."
 

@@ -35,6 +35,9 @@ STAYS_SECONDS = 3_600.0
 REGULAR = 0.1
 """Departures are regular if the times between them differ by no more than this fraction."""
 
+PULSES = 6
+"""An occupant who speaks this often in a row after the same time does so by itself."""
+
 IDLE = (
     "So regular: an idle timeout? A server, a proxy or a router may end connections that are "
     "silent for long: let the program ping more often."
@@ -202,6 +205,25 @@ def stays(evidence: Evidence) -> Finding:
     if regular:
         hint = IDLE
     return Finding(False, detail, hint, symptom=not regular)
+
+
+def pulse(evidence: Evidence) -> tuple[float, Record] | None:
+    """Return at which interval the occupant speaks unasked, in seconds, and when it did so last.
+
+    Return None if it is not regular, or if the bridge came into the room since.
+    """
+    last, at = list[Record](), float("-inf")
+    for act in evidence.acts:
+        is_alone = act.at - at > ANSWER_SECONDS  # no answer, nor a second line
+        if is_alone and speaks(act) and evidence.is_theirs(act):
+            last.append(act)
+        at = act.at
+    between = [after.at - before.at for before, after in pairwise(last[-PULSES - 1 :])]
+    period = sorted(between)[len(between) // 2] if len(between) == PULSES else 0.0
+    entered = evidence.past.entered
+    if not period or max(between) - min(between) > REGULAR * period:
+        return None
+    return None if entered and entered.number > last[-1].number else (period, last[-1])
 
 
 def is_lost_connection(event: events.Event) -> bool:

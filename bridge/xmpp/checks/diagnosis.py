@@ -41,6 +41,9 @@ WATCHED_SECONDS = 60.0
 """If the bridge has asked nothing, it says that nothing is wrong only after it has watched for this
 time, or if the store has what happened before."""
 
+LATE_PULSES = 3
+"""An occupant who spoke at regular intervals has stopped after so many of them without a word."""
+
 NOT_THERE = frozenset({"item-not-found", "recipient-unavailable"})
 """The conditions with which a room returns what is for an occupant who is not in it."""
 
@@ -391,6 +394,7 @@ def _silence(evidence: Evidence, body: str, said: Record) -> Finding:
     if seconds < THREAD_SECONDS:
         hint += " If it asks a model, wait for it by xmppWait, and look again."
     detail = f"{who} has not answered {words_of(body)}, said {seconds:,.1f} s ago."
+    detail += answering.instead(evidence)[1]
     return Finding(False, detail, hint, symptom=True)
 
 
@@ -422,7 +426,16 @@ def _said(evidence: Evidence) -> Finding:
         return Finding(None, detail)
     words = words_of(body) if (body := spoke.body) else "something without a body"
     when = f"at {iso(spoke.at)}" if spoke.is_live else "before the bridge came"
-    return Finding(True, f"{who} last said {words} {when}.")
+    detail = f"{who} last said {words} {when}."
+    if (pulse := conduct.pulse(evidence)) is None:
+        return Finding(True, detail)
+    seconds, last = pulse
+    if evidence.occupant is None or evidence.now - last.at <= LATE_PULSES * seconds:
+        detail += f" It speaks by itself every {seconds:,.0f} s."
+        return Finding(True, detail, remark=evidence.is_silent)
+    detail = f"{who} spoke by itself every {seconds:,.0f} s until {iso(last.at)}, and has stopped."
+    hint = "Has it nothing more to say? Else its timer, or what it reports of, has stopped."
+    return Finding(None, detail, hint, remark=True, symptom=True)
 
 
 def _stream(evidence: Evidence) -> Finding:

@@ -6,7 +6,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import merge
-from itertools import dropwhile, islice
+from itertools import islice
 from operator import attrgetter
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -140,6 +140,8 @@ class Past:
     """The event in which the occupant last changed the room's subject."""
     configured: Record | None = None
     """The last event in which the room's configuration changed."""
+    entered: Record | None = None
+    """The event in which we last came into the room: before that we missed what was said."""
     spoke: Record | None = None
     """The message that the occupant said last, in private too."""
     sent: events.MessageSent | None = None
@@ -240,7 +242,9 @@ class Past:
             case events.OccupantJoined(self_=own):  # no occupant reacts to our own presence
                 if named and not own:
                     self._move(record)
-                elif not own:
+                elif own:
+                    self.entered = self.entered or record
+                else:
                     self.others.append(record)
             case events.SubjectChanged() if named and record.number not in self.foreign:
                 self.retitled = self.retitled or record
@@ -407,18 +411,6 @@ def list_of(nicknames: Sequence[str]) -> str:
 def words_of(text: object) -> str:
     """Return the text of a message, quoted for a sentence."""
     return quoted(str(text), TEXT_CHARACTERS)
-
-
-def unquoted(record: Record) -> str:
-    """Return the body of a message, without the lines that a reply quotes before its own words.
-
-    Clients that know replies do not show these lines (XEP-0461, section 3.1). Few programs know
-    replies.
-    """
-    body = record.body
-    if getattr(record.event, "reply_to", None) is None:
-        return body
-    return "\n".join(dropwhile(lambda line: line.startswith(">"), body.split("\n")))
 
 
 def is_disguised(body: str) -> bool:

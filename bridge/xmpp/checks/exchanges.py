@@ -21,7 +21,6 @@ from bridge.wire.speech import (
     Utterance,
     is_steady,
 )
-from bridge.xmpp.checks.evidence import unquoted
 from bridge.xmpp.model import events
 from bridge.xmpp.model.journal import Record
 
@@ -127,7 +126,7 @@ def form_of(record: Record, to: str) -> str:
 
 def plain(record: Record) -> str:
     """Return the beginning of a message as people see it, without case."""
-    return searchable(unquoted(record)[:COMMAND_CHARACTERS]).strip()
+    return searchable(speech.unquoted(record.body)[:COMMAND_CHARACTERS]).strip()
 
 
 def is_encrypted(record: Record) -> bool:

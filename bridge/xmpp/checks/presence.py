@@ -6,7 +6,7 @@ from difflib import get_close_matches
 
 from bridge.text import NAME_CHARACTERS, iso, name_of, quoted, searchable
 from bridge.wire.meaning import CLIENT_WORDS, MEANINGS, REMOVALS, first_row
-from bridge.xmpp.checks.answering import is_left_out
+from bridge.xmpp.checks.answering import instead, is_left_out
 from bridge.xmpp.checks.conduct import done_just_before, is_lost_connection, way_out
 from bridge.xmpp.checks.evidence import (
     MAX_ALIKE,
@@ -75,9 +75,10 @@ def present(evidence: Evidence) -> Finding:
     hint = "Is the program running, and does it join this room under this nickname?"
     if near:
         hint = f"Case and hidden characters matter in a nickname. {hint}"
-    leads_to = alike[0] if len(alike) == 1 else ""
+    other, answered = instead(evidence)
+    leads_to = alike[0] if len(alike) == 1 else other
     is_typo = status.room_created and bool(evidence.rooms)
-    return Finding(False, f"{detail}.", hint, symptom=not is_typo, leads_to=leads_to)
+    return Finding(False, f"{detail}.{answered}", hint, symptom=not is_typo, leads_to=leads_to)
 
 
 def _codes(event: events.Event) -> frozenset[int]:

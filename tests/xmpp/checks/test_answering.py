@@ -86,6 +86,15 @@ BROKEN: dict[str, tuple[list[Act], str, str]] = {
         "unknown",
         'left "Robot status" of "Carl" without an answer',
     ),
+    "it takes a correction for a new command": (
+        [
+            *asked(PING, ("Alice", "!ping Rome", "pong")),
+            (AFTER + 5.0, said("Alice", "!ping Paris", replaces="q1")),
+            (AFTER + 5.05, said("Robot", "pong")),
+        ],
+        "unknown",
+        'answered "!ping Paris" of "Alice" anew, which corrects "!ping Rome"',
+    ),
     "it was given a command again and again in a form that it never answered": (
         asked(PING, *[("Alice", ".ping", "")] * 2),
         "unknown",
@@ -103,6 +112,11 @@ WELL: dict[str, list[Act]] = {
     "somebody thanks it": asked(PING, ("Alice", "Robot: thanks", "")),
     "somebody writes what is no command to it": asked(PING, ("Alice", "~maybe", "")),
     "somebody tries a command that it does not know": asked(PING, ("Alice", "!tea", ""), PING),
+    "it corrects its answer once the command is corrected": [
+        *asked(PING, ("Alice", "!ping Rome", "pong")),
+        (AFTER + 5.0, said("Alice", "!ping Paris", replaces="q1")),
+        (AFTER + 5.05, said("Robot", "pong", replaces="a1")),
+    ],
     "somebody corrects a command": [
         *asked(PING, ("Alice", "!pnig", "")),
         (AFTER + 1.0, said("Alice", "!ping", replaces="q1")),
@@ -170,13 +184,16 @@ def test_whom_it_prefers_shows_once_it_has_answered_another_after_the_bridge() -
     assert (hangs.outcome, hangs.finding) == ("cause", "ping")
 
 
-def test_a_reply_is_read_without_what_it_quotes() -> None:
-    reply = said("Alice", "> pong\n> so\n!ping", reply_to="q0")
+@pytest.mark.parametrize(
+    ("reply_to", "what"), [("q0", "whether it is a reply"), (None, "whether it quotes")]
+)
+def test_a_message_is_read_without_what_it_quotes(reply_to: str | None, what: str) -> None:
+    reply = said("Alice", "> pong\n> so\n!ping", reply_to=reply_to)
     acts: list[Act] = [*asked(PING), (AFTER, reply), (AFTER * 2, reply)]
     acts += [(AFTER * 3 + at, event) for at, event in asked(PING)]
     conclusion = find(evidence(acts, now=acts[-1][0] + AFTER))
     assert (conclusion.outcome, conclusion.finding) == ("cause", "senders")
-    assert "What differs: whether it is a reply." in conclusion.verdict
+    assert f"What differs: {what}." in conclusion.verdict
 
 
 def test_in_which_form_it_answers_is_the_next_step() -> None:

@@ -641,3 +641,50 @@ def test_a_visitor_whom_nobody_has_addressed_is_no_cause() -> None:
         "xmppSend", {"message": "!ping", "awaitSeconds": 10, "from": "Robot"}
     )
     assert look("voice", evidence(SENT, HEARD, occupant=VISITOR)).ok is False
+
+
+TICKS: list[watching.Act] = [(30.0 * tick, said(f"load {tick}")) for tick in range(9)]
+OURS: list[watching.Act] = [(250.0, SENT), (250.0, HEARD)]
+
+
+@pytest.mark.parametrize(
+    ("acts", "now", "outcome", "words"),
+    [
+        (TICKS, 320.0, "well", "It speaks by itself every 30 s."),
+        (TICKS, 340.0, "unknown", "30 s until 1970-01-01T00:04:00.000Z, and has stopped. The room"),
+        ([*TICKS, *OURS], 270.0, "unknown", "said 20.0 s ago. The room does not show why."),
+        ([*TICKS, *OURS], 270.0, "unknown", "It speaks by itself every 30 s."),
+        ([*TICKS, *OURS], 340.0, "unknown", ", and has stopped."),
+        (TICKS[:6], 340.0, "well", '"Robot" last said "load 5" at 1970-01-01T00:02:30.000Z.'),
+        ([*TICKS[:5], *TICKS[6:]], 340.0, "well", '"load 8" at 1970-01-01T00:04:00.000Z.'),
+        ([*TICKS, (300.0, replace(came("McpDebug"), self_=True))], 340.0, "well", '"load 8" at'),
+    ],
+)
+def test_who_speaks_by_itself_has_stopped_after_three_times_without_a_word(
+    acts: list[watching.Act], now: float, outcome: str, words: str
+) -> None:
+    conclusion = find(watching.evidence(acts, now=now))
+    assert conclusion.outcome == outcome
+    assert words in conclusion.verdict
+
+
+def test_what_is_answered_at_regular_times_is_not_said_by_itself() -> None:
+    asking = [(at - 0.1, said("how much?", "Ann")) for at, _ in TICKS]
+    conclusion = find(watching.evidence(sorted([*TICKS, *asking], key=lambda it: it[0]), now=900.0))
+    assert "by itself" not in conclusion.verdict
+
+
+@pytest.mark.parametrize(
+    ("who", "seconds", "is_named"),
+    [("Zed", 0.1, True), ("Zed", 3.0, False), ("McpDebug", 0.1, False)],
+)
+def test_who_answered_in_place_of_a_silent_bot_is_named(
+    who: str, seconds: float, is_named: bool
+) -> None:
+    own = who == "McpDebug"
+    acts: list[watching.Act] = [(0.0, SENT), (0.0, HEARD), (seconds, said("pong", who, own=own))]
+    named = f'"Zed" said "pong" {seconds * 1000:,.0f} ms later: is that the program?'
+    for there in (BOT, None):
+        conclusion = find(watching.evidence(acts, occupant=there, now=30.0))
+        assert (named in conclusion.verdict) is is_named
+    assert (conclusion.step == Step("xmppDiagnose", {"nickname": "Zed"})) is is_named
