@@ -78,8 +78,10 @@ _CUT_TAG = re.compile(
     r"""<(?:message|presence|iq|stream:error|failure)(?:\s+[\w:]+=(?:"[^"<]*+"|'[^'<]*+'))*"""
 )
 """The first tag of what may be a refusal, up to the attribute in which the log cuts it off."""
-_CUT_NAME = re.compile(r"\s*<([a-z-]+)\s[^<>]*$")
+_CUT_NAME = re.compile(r"\s*<([a-z-]+)(\s[^<>]*)?$")
 """The name in a further tag in which the log cuts the stanza off: in an error, the condition."""
+_CUT_ERROR = re.compile(r"<stream:er?r?o?r?$")
+"""The beginning of a stream's error that the log cuts off in its name."""
 _MARKUP = re.compile(r"(?<=<)[*`]+|(?<=[^\s>*`])[*`]+(?=/?>)|(?<=\s)[*`]+(?=[\w:]+=)")
 """Signs of Markdown around a name in a tag."""
 _UNCLOSED = re.compile(r"""=(['"])([^'"<>=]*?)(?=\s[\w:]+=\1)""")
@@ -89,8 +91,11 @@ _PLACEHOLDER = re.compile(
 )
 """Matches a placeholder that a person wrote for a name, in an attribute or in capitals, and what
 `less` shows for a hidden character."""
-_CURLY = re.compile("(?<==)[\u2018-\u201f]([^\u2018-\u201f<>]*)[\u2018-\u201f]")
-"""A value of an attribute in the quotes that word processors put."""
+_CURLY = re.compile(
+    r"""(?<==)(?:[\u2018-\u201f]([^"'<>\u2018-\u201f]*)["'\u2018-\u201f]"""
+    r"""|["']([^"'<>\u2018-\u201f]*)[\u2018-\u201f])"""
+)
+"""A value of an attribute, with the quotes that word processors put on either side or both."""
 _NO_ELEMENT = ("<?", "<!", "</", "<stream")
 """Text with one of these beginnings is not read as an element."""
 
@@ -141,7 +146,7 @@ def elements_of(text: str) -> tuple[list[Element], str]:
 
 def _mended(text: str) -> str:
     """Return a text without what people and web pages did to it."""
-    text = _CURLY.sub(r'"\1"', _PLACEHOLDER.sub(r"&lt;\1\2&gt;", _MARKUP.sub("", text)))
+    text = _CURLY.sub(r'"\1\2"', _PLACEHOLDER.sub(r"&lt;\1\2&gt;", _MARKUP.sub("", text)))
     return _UNCLOSED.sub(r"=\1\2\1", text)
 
 
@@ -207,7 +212,11 @@ def refusal_in(text: str) -> list[Element]:
     closed = "".join(f"</{name}>" for name in reversed(stack))
     whole = text[:end] + closed
     if closed.startswith(("</error", "</stream:error")) and (name := _CUT_NAME.match(text, end)):
-        whole = f"{text[:end]}<{name[1]}/>{closed}"
+        meant = [each for each in CONDITIONS if each.startswith(name[1])]
+        is_cut = name[2] is None and len(meant) == 1
+        whole = f"{text[:end]}<{meant[0] if is_cut else name[1]}/>{closed}"
+    if _CUT_ERROR.match(text):
+        whole = "<stream:error/>"
     if not end and (cut := _CUT_TAG.match(text)):
         sender = "" if " from=" in cut[0] else f" from='{LOST}'"
         whole = f"{cut[0]}{sender}/>"
@@ -222,6 +231,19 @@ def refusal_in(text: str) -> list[Element]:
         or (each.get("type") == "error" and each.tag in _NAMELESS)
         or (each.get("type") == "unavailable" and not REMOVALS.keys().isdisjoint(codes_of(each)))
     ]
+
+
+def is_whole(elements: list[Element], rest: str) -> bool:
+    """Whether an entry's text is over with these elements."""
+    if not elements or ("<" in rest and BEGINS_TAG.search(rest)):
+        return False
+    return elements[-1].tag != HOLE or bool(elements[-1].text)
+
+
+def is_tag(text: str) -> bool:
+    """Whether a text has the first tag of an element, and no further tag."""
+    tag = TAG.match(text)
+    return tag is not None and "<" not in text[tag.end() :]
 
 
 def end_of_element(text: str, begin: int = 0) -> int:

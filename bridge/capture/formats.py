@@ -161,23 +161,33 @@ _CONDITION = re.compile(
     re.MULTILINE,
 )
 _SECRET = re.compile(
-    r"(?<=>)[^<>\n]+(?=</(?!text))|(?:pass\w*|pwd|secret|token)[^\w<]{1,3}[^\s<>]+"
-    r"|(?=[A-Za-z+/=_-]*[0-9])[A-Za-z0-9+/=_-]{16,}",
+    r"(?<=>)[^<>\n]+(?=</(?!text))|(?:pass\w*|pwd|secret|token)[^\w<\n]{1,3}[^\s<>]+"
+    r"|(?<![\w+/=-])(?!SCRAM-)(?=[A-Za-z+/=_-]*[0-9])[A-Za-z0-9+/=_-]{16,}",
     re.IGNORECASE,
 )
 """What may be a secret in a line that is quoted: the text of an element, what follows a word for
 a secret, and what looks like a key."""
 
 
-def named_in(begin: str) -> str:
-    """Return a clause with the first line that names the condition of an error; empty if none does.
+_LEVELS = tuple(
+    re.compile(rf"(?:\b(?:{levels.upper()})\b|[\[=\"](?i:{levels})\b|\s(?:{levels}):)[^\n]{{15}}")
+    for levels in ("fatal|severe|crit(?:ical)?|err(?:or)?|e", "warn(?:ing)?|w")
+)
+"""What a logger writes before an error, and before a warning, with the beginning of its words."""
 
-    Many libraries write the condition into an exception, and the stanza nowhere.
+
+def named_in(begin: str) -> str:
+    """Return a clause with the first line that names the condition of an error.
+
+    Many libraries write the condition into an exception, and the stanza nowhere. If none is named,
+    return a clause with the first error that was logged, or the first warning, if there is one.
     """
     begin = _SECRET.sub("…", begin)
-    condition = _CONDITION.search(begin) or re.search("stream:error", begin)
-    if condition is None:
+    patterns = (_CONDITION, re.compile("stream:error"), *_LEVELS)
+    named = next(filter(None, (each.search(begin) for each in patterns)), None)
+    if named is None:
         return ""
-    at = max(begin.rfind("\n", 0, condition.start()) + 1, condition.end() - MAX_NAMED)
+    at = max(begin.rfind("\n", 0, named.start()) + 1, named.end() - MAX_NAMED)
     line = begin[at:].partition("\n")[0].strip()
-    return f"; the log names {condition[0]}: {quoted(line, MAX_NAMED)}"
+    what = "has" if named.re in _LEVELS else f"names {named[0]}:"
+    return f"; the log {what} {quoted(line, MAX_NAMED)}"

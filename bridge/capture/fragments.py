@@ -11,13 +11,14 @@ from xml.etree.ElementTree import Element
 
 from bridge.capture.directions import MAX_SHAPES, has_word, shape_of
 from bridge.capture.elements import (
-    BEGINS_TAG,
     BOSH_BODY,
     MAX_ENTRY_CHARACTERS,
     TAG,
     Rest,
     depths,
     elements_of,
+    is_tag,
+    is_whole,
     parsed,
     refusal_in,
     unwrapped,
@@ -109,7 +110,7 @@ _WRAPPER = re.compile(r"<([\w.:-]+)(?:\s[^<>]*)?>(<!\[CDATA\[)?[^<>]*$")
 """An element of the logger's own around what it logs."""
 _ENDED = re.compile(r"<([\w.:-]+)(?:\s[^<>]*)?>[^<>]*</\1>")
 """An element of the logger's own before what it logs."""
-_BRACKET = re.compile(r"""<(?![\d<"])|&lt;|\\u003[cC]|«""")
+_BRACKET = re.compile(r"""<(?![\d<"\s])|&lt;|\\u003[cC]|«""")
 """Where an element may begin, however it is written. Erlang's processes and binaries are none."""
 
 
@@ -343,8 +344,9 @@ class Fragments:
                 return [entry.fragment(elements, row.xml)._replace(written=written, is_row=True)]
         if bracket := _BRACKET.search(text):
             head = _with_word(line.context, previous, text[: bracket.start()])
-            if self._entry(line, head).shape in self._whole:  # its only tag is damaged
-                return [self.hole(line)]
+            entry = self._entry(line, head)
+            if entry.shape in self._whole:  # its only tag is damaged
+                return [entry.part(text[bracket.start() :])]
         if ">" not in text and "xmlns=" not in text:
             return []
         is_piece = bool(_END.search(text) or _OF_XMPP.search(text))
@@ -380,7 +382,7 @@ class Fragments:
         last_tag = f"</{root[1]}" if root else ""
         is_begun = root is not None and last_tag not in xml and "/>" not in xml
         elements, rest = ([], xml) if is_begun else elements_of(xml)
-        if _is_whole(elements, rest):
+        if is_whole(elements, rest):
             if any(map(len, elements)):
                 self._whole.add(entry.shape, None)
             entry = _with_tail(entry, rest if behind is None else behind)
@@ -390,7 +392,7 @@ class Fragments:
         if _REPRESENTED.match(xml):
             return []
         prints_tags = self._tags.get(entry.shape, 0) >= MAX_TAGS
-        if prints_tags and entry.shape not in self._whole and _is_tag(xml):
+        if prints_tags and entry.shape not in self._whole and is_tag(xml):
             return self._of_tag(entry, xml)
         self._open, self._rest, self._length = entry, Rest(), 0
         self._rest.is_open(xml)
@@ -419,7 +421,7 @@ class Fragments:
             self._length = self._length or len(rest.text)
             self._entries.append(line)
             self._looked += len(text)
-        if looks and len(self._entries) > MAX_BEHIND_TAG and _is_tag(rest.text[: self._length]):
+        if looks and len(self._entries) > MAX_BEHIND_TAG and is_tag(rest.text[: self._length]):
             return self._give_up()
         if self._last_tag and self._last_tag not in text and not is_in_tag:
             rest.text += f"{line.joint}{text}"
@@ -432,7 +434,7 @@ class Fragments:
         is_bad = HOLE in [each.tag for each in elements]
         if is_bad and self._entries:
             return self._give_up()
-        if not _is_whole(elements, left) and not is_bad:
+        if not is_whole(elements, left) and not is_bad:
             return []
         entry, self._open = _with_tail(self._opened(), left), None
         self._looked -= sum([len(each.text) for each in self._entries])
@@ -467,7 +469,7 @@ class Fragments:
         text = self._rest.text[: self._length or None]
         if text.strip().endswith("?>"):  # the declaration of XML, alone
             return [entry.fragment([], text)]
-        if not _is_tag(text):
+        if not is_tag(text):
             return [entry.part(text)]
         self._tags.add(entry.shape, self._tags.get(entry.shape, 0) + 1)
         if entry.shape in self._whole:
@@ -600,19 +602,6 @@ def _begins(previous: str, head: str) -> bool:
         return False
     shape, _ = shape_of(head.strip())
     return shape_of(previous.strip())[0].startswith(shape) and not has_word(head)
-
-
-def _is_whole(elements: list[Element], rest: str) -> bool:
-    """Whether an entry's text is over with these elements."""
-    if not elements or ("<" in rest and BEGINS_TAG.search(rest)):
-        return False
-    return elements[-1].tag != HOLE or bool(elements[-1].text)
-
-
-def _is_tag(text: str) -> bool:
-    """Whether a text has the first tag of an element, and no further tag."""
-    tag = TAG.match(text)
-    return tag is not None and "<" not in text[tag.end() :]
 
 
 def _between(text: str, further: str) -> str:

@@ -83,6 +83,18 @@ NAMED: dict[str, tuple[list[str], str]] = {
         [BOUNCE[: BOUNCE.index("not-acceptable") + 25]],
         "is not in it",
     ),
+    "an error cut off in the name of its condition": (
+        [REFUSAL[: REFUSAL.index("ion-required")]],
+        "members only",
+    ),
+    "an end of the stream cut in its name": (
+        [PING, "<<< <stream:er"],
+        "ended the connection (no known condition)",
+    ),
+    "a value with straight quotes before it and curly ones behind": (
+        ["<<< " + BOUNCE.replace("'m1'", "'m1\u2019")],
+        "is not in it",
+    ),
     "a protocol like XMPP, whose client tells features too": (
         [
             ">>  <stream:features><presence/></stream:features>",
@@ -561,6 +573,11 @@ def test_the_answer_of_the_clients_own_account_is_known_without_its_login() -> N
         ("[ERROR]: Stream error conflict", "names conflict"),
         ("Error joining a@b, reason: conflict\nmore", "names conflict"),
         ("see not-authorized-users.txt, a conflict, forbidden", ""),
+        ("asks for a password.\nJoinError: not-authorized", 'names not-authorized: "JoinError'),
+        ("10:00 WARN slow\n10:01 ERROR bot: No way to log in.", 'has "10:01 ERROR bot: No way'),
+        ("10:00 [warning] SCRAM-SHA-256-PLUS: no binding", 'has "10:00 [warning] SCRAM-SHA-256-PL'),
+        ('{"level":"fatal","msg":"expected features"}', 'has "{\\"level'),
+        ("an ERROR:", ""),
     ],
 )
 def test_a_log_without_stanzas_is_quoted_where_it_names_a_condition(log: str, words: str) -> None:
