@@ -71,17 +71,16 @@ Debian 12 has, goes on behind a failed part of it."""
 _HEADER = re.compile(rf"<(?:stream:)?stream(?=[\s>]){_ATTRIBUTES}>")
 TAG = re.compile(rf"<(/?)[A-Za-z_]{_ATTRIBUTES}>")
 """A whole tag. Its first group is a slash if the tag ends an element."""
+MIN_CUT = len("stream:")
+"""A name that is cut off behind fewer characters may be any."""
 LOST = "…"
 """Stands for the address of a stanza whose first tag is cut off before it."""
 BEGINS_TAG = re.compile(r"<[/?!A-Za-z_]")
-_CUT_TAG = re.compile(
-    r"""<(?:message|presence|iq|stream:error|failure)(?:\s+[\w:]+=(?:"[^"<]*+"|'[^'<]*+'))*"""
-)
-"""The first tag of what may be a refusal, up to the attribute in which the log cuts it off."""
-_CUT_NAME = re.compile(r"\s*<([a-z-]+)(\s[^<>]*)?$")
-"""The name in a further tag in which the log cuts the stanza off: in an error, the condition."""
-_CUT_ERROR = re.compile(r"<stream:er?r?o?r?$")
-"""The beginning of a stream's error that the log cuts off in its name."""
+_CUT_TAG = re.compile(r"""\s*<([\w:-]+)((?:\s+[\w:]+=(?:"[^"<]*+"|'[^'<]*+'))*+)([^<>]*)$""")
+"""The tag in which a log cuts a stanza off: its name, its whole attributes, and the rest."""
+_CUT_NAMES = {"error": sorted(CONDITIONS), "stream:error": sorted(CONDITIONS), "": ["stream:error"]}
+"""What a name that the log cuts off may be, by the element that it is in. No other name of a
+stream's element begins with `stream:e`."""
 _MARKUP = re.compile(r"(?<=<)[*`]+|(?<=[^\s>*`])[*`]+(?=/?>)|(?<=\s)[*`]+(?=[\w:]+=)")
 """Signs of Markdown around a name in a tag."""
 _UNCLOSED = re.compile(r"""=(['"])([^'"<>=]*?)(?=\s[\w:]+=\1)""")
@@ -210,18 +209,8 @@ def refusal_in(text: str) -> list[Element]:
         elif not tag[0].endswith("/>"):
             stack.append(re.split(r"[\s>]", tag[0][1:], maxsplit=1)[0])
     closed = "".join(f"</{name}>" for name in reversed(stack))
-    whole = text[:end] + closed
-    if closed.startswith(("</error", "</stream:error")) and (name := _CUT_NAME.match(text, end)):
-        meant = [each for each in CONDITIONS if each.startswith(name[1])]
-        is_cut = name[2] is None and len(meant) == 1
-        whole = f"{text[:end]}<{meant[0] if is_cut else name[1]}/>{closed}"
-    if _CUT_ERROR.match(text):
-        whole = "<stream:error/>"
-    if not end and (cut := _CUT_TAG.match(text)):
-        sender = "" if " from=" in cut[0] else f" from='{LOST}'"
-        whole = f"{cut[0]}{sender}/>"
-        if cut[0] == "<failure" and SASL.startswith(text.partition("=")[2][1:]):
-            whole = f"<failure xmlns='{SASL}'/>"
+    cut = _CUT_TAG.match(text, end)
+    whole = f"{text[:end]}{_closed(cut, ''.join(stack[-1:])) if cut else ''}{closed}"
     elements = (parsed(whole) or parsed(_mended(whole)) or []) if len(stack) <= MAX_DEPTH else []
     return [
         each
@@ -231,6 +220,19 @@ def refusal_in(text: str) -> list[Element]:
         or (each.get("type") == "error" and each.tag in _NAMELESS)
         or (each.get("type") == "unavailable" and not REMOVALS.keys().isdisjoint(codes_of(each)))
     ]
+
+
+def _closed(cut: re.Match[str], inside: str) -> str:
+    """Return the element whose tag the log cuts off in the element `inside`."""
+    name, attributes, rest = cut.groups()
+    if not rest and not attributes:
+        meant = [each for each in _CUT_NAMES.get(inside, ()) if each.startswith(name)]
+        name = meant[0] if len(meant) == 1 and len(name) > MIN_CUT else name
+    if name in _NAMELESS and " from=" not in attributes:
+        attributes += f" from='{LOST}'"
+    if name == "failure" and SASL.startswith(rest.partition("=")[2][1:]):
+        attributes = f" xmlns='{SASL}'"
+    return f"<{name}{attributes}/>"
 
 
 def is_whole(elements: list[Element], rest: str) -> bool:

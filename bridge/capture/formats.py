@@ -169,18 +169,25 @@ _SECRET = re.compile(
 a secret, and what looks like a key."""
 
 
-_LEVELS = tuple(
-    re.compile(rf"(?:\b(?:{levels.upper()})\b|[\[=\"](?i:{levels})\b|\s(?:{levels}):)[^\n]{{15}}")
-    for levels in ("fatal|severe|crit(?:ical)?|err(?:or)?|e", "warn(?:ing)?|w")
+_LEVELS = (
+    re.compile(r"\w(?:Exception|Error): [^\n]{15}"),
+    *(
+        re.compile(rf"(?:\b(?:{each.upper()})\b|[\[=\"](?i:{each})\b|\s(?:{each}):)[^\n]{{15}}")
+        for each in ("fatal|severe|crit(?:ical)?|err(?:or)?|e", "warn(?:ing)?|w")
+    ),
+    re.compile(
+        r"(?<=\d\d:\d\d)[^\n]*\b(?:fail|refus|den[iy]|invalid|unable|time[sd]? ?out|can(?:not|'t))"
+    ),
 )
-"""What a logger writes before an error, and before a warning, with the beginning of its words."""
+"""An exception; what a logger writes before an error, and before a warning, with the beginning of
+its words; behind a time a word for what went wrong."""
 
 
 def named_in(begin: str) -> str:
     """Return a clause with the first line that names the condition of an error.
 
     Many libraries write the condition into an exception, and the stanza nowhere. If none is named,
-    return a clause with the first error that was logged, or the first warning, if there is one.
+    return a clause with the first line that `_LEVELS` has, if there is one.
     """
     begin = _SECRET.sub("…", begin)
     patterns = (_CONDITION, re.compile("stream:error"), *_LEVELS)

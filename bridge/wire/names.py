@@ -103,6 +103,25 @@ _OF_CONDITIONS = re.compile("urn:ietf:params:xml:ns:xmpp-(?:streams|sasl|stanzas
 """The namespaces of the conditions. A server may also write a condition in the namespace of the
 error itself."""
 
+_OF_CODES = {
+    "302": "redirect",
+    "400": "bad-request",
+    "401": "not-authorized",
+    "403": "forbidden",
+    "404": "item-not-found",
+    "405": "not-allowed",
+    "406": "not-acceptable",
+    "407": "registration-required",
+    "408": "remote-server-timeout",
+    "409": "conflict",
+    "500": "internal-server-error",
+    "501": "feature-not-implemented",
+    "502": "service-unavailable",
+    "503": "service-unavailable",
+    "504": "remote-server-timeout",
+}
+"""The conditions that the codes of former servers stand for (XEP-0086, section 3)."""
+
 _STATUS_CODE = re.compile("[0-9]{3}")
 """A status code as XEP-0045, section 15.6, writes it."""
 
@@ -185,7 +204,7 @@ def condition_of(error: Element) -> tuple[str, str | None]:
 
     The text may be the host to go to. RFC 3920 wrote `xml-not-well-formed` for `not-well-formed`,
     and the servers before it put their text into the error itself; WhatsApp's has the condition as
-    the attribute `text`. Some loggers leave namespaces out.
+    the attribute `text`. Some loggers leave namespaces out. Without a condition, a code tells it.
     """
     own, condition, text, host = split(error.tag)[0], "", None, None
     for child in error:
@@ -201,4 +220,5 @@ def condition_of(error: Element) -> tuple[str, str | None]:
     alone = error.get("text", "") or (error.text or "").strip()
     if not condition and alone in CONDITIONS:
         condition, alone = alone, ""
-    return condition or "undefined-condition", text or host or alone or None
+    condition = condition or _OF_CODES.get(error.get("code", ""), "undefined-condition")
+    return condition, text or host or alone or None

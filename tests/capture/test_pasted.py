@@ -91,6 +91,18 @@ NAMED: dict[str, tuple[list[str], str]] = {
         [PING, "<<< <stream:er"],
         "ended the connection (no known condition)",
     ),
+    "a code alone, as servers wrote it before there were conditions": (
+        [f"<<< <message from='{ROOM}' to='{ACCOUNT}' type='error'><error code='406'/></message>"],
+        "is not in it",
+    ),
+    "an error cut off in its own tag, behind the code": (
+        [f"<<< <message from='{ROOM}' to='{ACCOUNT}' type='error'><body/><error code='406' ty"],
+        "is not in it",
+    ),
+    "a refused request over HTTP that is cut in its first tag": (
+        ["RECV: <body xmlns='http://jabber.org/protocol/httpbind'><iq type='error' i"],
+        'request "iq" was refused by "\u2026"',
+    ),
     "a value with straight quotes before it and curly ones behind": (
         ["<<< " + BOUNCE.replace("'m1'", "'m1\u2019")],
         "is not in it",
@@ -246,7 +258,7 @@ NAMED: dict[str, tuple[list[str], str]] = {
     ),
     "an answer that has an error, though its type is another": (
         ["<<< <iq type='result'><query xmlns='jabber:iq:auth'/><error code='401'>No</error></iq>"],
-        'refused the login of the client (no known condition) ("No")',
+        'refused the login of the client ("No")',
     ),
     "a refused message to an address that the log does not name": (
         [f"<<< <message to='{ACCOUNT}' id='1' type='error'>{error('gone')}</message>"],
@@ -577,7 +589,9 @@ def test_the_answer_of_the_clients_own_account_is_known_without_its_login() -> N
         ("10:00 WARN slow\n10:01 ERROR bot: No way to log in.", 'has "10:01 ERROR bot: No way'),
         ("10:00 [warning] SCRAM-SHA-256-PLUS: no binding", 'has "10:00 [warning] SCRAM-SHA-256-PL'),
         ('{"level":"fatal","msg":"expected features"}', 'has "{\\"level'),
-        ("an ERROR:", ""),
+        ("a SEVERE one is this:\nx.ConnectError: no route to host", 'has "x.ConnectError: no'),
+        ("10:00:01 s2s info we can't reach a.example", 'has "10:00:01 s2s info we'),
+        ("I can't tell why it failed. an ERROR:", ""),
     ],
 )
 def test_a_log_without_stanzas_is_quoted_where_it_names_a_condition(log: str, words: str) -> None:
