@@ -11,7 +11,7 @@ from typing import Any
 from bridge.files import lock_private
 from bridge.store.database import Former, Happened, Observer, Recorded, Sent, Tenure
 from bridge.store.location import Team, unusable
-from bridge.store.pairing import SAME_SECONDS, key_of
+from bridge.store.pairing import key_of
 from bridge.store.queries import encoded
 from bridge.store.retention import EXPIRED_AT_ONCE
 from bridge.store.sqlite import SqliteDatabase
@@ -66,8 +66,6 @@ class Shipment:
 class Outbox(SqliteDatabase):
     """A file whose rows wait for one database. One thread of one process uses it."""
 
-    ASKED = "min(coalesce(asked, since), since)"
-
     def __init__(self, team: Team, *, stanzas: bool) -> None:
         """With `stanzas`, stanzas are shipped too."""
         super().__init__(team.file, target=team.url.name)
@@ -108,7 +106,7 @@ class Outbox(SqliteDatabase):
         return Shipment(
             sent,
             trying,
-            [*map(_happened, events)],
+            [*map(happened, events)],
             self.readable(stanzas, stanzas=True),
             Sent(rows[-1][0] if rows else sent.event, stanzas[-1][0] if stanzas else sent.stanza),
             len(rows) - len(events),
@@ -123,18 +121,6 @@ class Outbox(SqliteDatabase):
             "AND events.id > ? ORDER BY events.id LIMIT ?",
             (self.target, last, limit),
         )
-
-    def taken(self, since: float, row: int) -> set[int]:
-        """Return the ids in the database of the file's events seen since this time, up to a row.
-
-        Later rows may have been compared for a transaction that was undone.
-        """
-        rows = self.all(
-            "SELECT same.id FROM same JOIN entries ON entries.id = same.row "
-            "WHERE seen >= ? AND same.row <= ?",
-            (1000 * (since - 2 * SAME_SECONDS), row),
-        )
-        return {id_ for (id_,) in rows}
 
     def attempt(self, reached: Sent, last: Sent, same: Mapping[int, int]) -> None:
         """Write how far a transaction goes that is about to be committed.
@@ -241,6 +227,7 @@ class Outbox(SqliteDatabase):
         return len(rows)
 
 
-def _happened(row: Recorded) -> Happened:
+def happened(row: Recorded) -> Happened:
+    """Return an event out of a file as it goes into a database."""
     what = Happened(row.at, row.room, row.event, row.shared, seen=row.seen, key=key_of(row.event))
     return what._replace(observer=row.observer, row=row.id)

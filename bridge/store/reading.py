@@ -11,11 +11,11 @@ from dataclasses import dataclass, field, replace
 from math import inf
 
 from bridge.store.database import Query, Recorded, Span, Tenure
-from bridge.store.pairing import Alike, Wanted, key_of, paired, same
+from bridge.store.outbox import happened
+from bridge.store.pairing import Alike, Wanted, key_of
 from bridge.store.postgresql import PostgresqlDatabase
 from bridge.store.postgresql_connection import MAX_ID
-from bridge.store.queries import encoded
-from bridge.store.shipping import SHIFT_SECONDS
+from bridge.store.shipping import known_to, shift
 from bridge.store.sql import SqlDatabase
 from bridge.store.sqlite import SqliteDatabase
 
@@ -44,9 +44,6 @@ class Extent:
     own: Mapping[str, int] = field(default_factory=dict)
     """Up to which row of each name the rows in the database are the file's own. By the same name,
     it may have other rows of a copy of the file."""
-    twins: dict[int, int] = field(default_factory=dict)
-    """The events that were seen twice: the id in one of the two sources, by the id in the other.
-    Ids of the database are negative. A page may be read again, and has to come out the same."""
 
 
 class Reading:
@@ -129,15 +126,15 @@ class Reading:
         """Return by how much the database's clock is ahead of the file's."""
         if self._database is None or self._file is None:
             return 0.0
-        ahead = self._database.now() - self._file.now()
-        return ahead if abs(ahead) > SHIFT_SECONDS else 0.0
+        begun, now = self._file.now(), self._database.now()
+        return shift(now - self._file.now(), now - begun)
 
     def tenures(self, room: str, domain: str) -> list[Tenure]:
         """Return the room's tenures; of the file's own, what the file says counts."""
         ahead, tenures = self._ahead(), dict[tuple[str, int], Tenure]()
-        for source, shift in ((self._database, 0.0), (self._file, ahead)):
+        for source, moved_by in ((self._database, 0.0), (self._file, ahead)):
             for it in () if source is None else source.tenures(room, domain):
-                moved = it._replace(since=it.since + shift, until=it.until + shift)
+                moved = it._replace(since=it.since + moved_by, until=it.until + moved_by)
                 tenures[it.file, it.id] = moved
         return [*tenures.values()]
 
@@ -206,38 +203,35 @@ class Reading:
             return True
         if not row.shared:
             return False
-        ahead = self._ahead()
-        wanted = Wanted(key_of(row.event), row.seen - ahead, -inf)
-        (alike,) = self._file.alike(row.room, query.domain, [wanted], "")
-        alike = [it for it in alike if unsent < it.id <= shown_row]
-        if not alike or self._database is None:
-            return False
-        # A row that was seen twice before is no other event.
-        own, key = encoded(extent.own), wanted.key
-        rows = [Wanted(key._replace(stanza=it.stanza), it.seen + ahead, -inf) for it in alike]
-        earlier = self._database.alike(row.room, query.domain, rows, own, shown_id)
-        pairs = zip(alike, paired(rows, earlier, set()), strict=True)
-        return _has_twin(extent, -row.id, wanted, [it for it, known in pairs if known is None])
+        known = self._known(extent, query, row, unsent, is_ours=False)
+        return any(id_ == row.id and mine <= shown_row for mine, id_ in known.items())
 
     def _comes(self, extent: Extent, query: Query, row: Recorded) -> bool:
         """Whether a row of the file is an event that the database has from another machine."""
         if self._file is None or query.stanzas:
             return False
         if self._database is None:
-            known = extent.before[0]
-            return known > 0 and 0 < self._file.same_as(row.row) <= known
-        by, own = self._database.observer(row.observer, make=False), encoded(extent.own)
-        wanted = Wanted(key_of(row.event), row.seen + self._ahead(), -inf, row=row.row, by=by)
-        (alike,) = self._database.alike(row.room, query.domain, [wanted], own, extent.base)
-        # Of what is not shared, only a copy of the file has the same row.
-        alike = [it._replace(id=-it.id) for it in alike if row.shared or it.copied]
-        return _has_twin(extent, row.id, wanted, alike)
+            return 0 < self._file.same_as(row.row) <= extent.before[0]
+        unsent, _ = self._marks(query.stanzas)
+        if row.row <= unsent:
+            return 0 < self._file.same_as(row.row) <= extent.base
+        known = self._known(extent, query, row, unsent, is_ours=True)
+        return 0 < known.get(row.row, 0) <= extent.base
 
+    def _known(
+        self, extent: Extent, query: Query, row: Recorded, unsent: int, *, is_ours: bool
+    ) -> dict[int, int]:
+        """Return which of the file's rows like `row` that wait the database has from others.
 
-def _has_twin(extent: Extent, id_: int, wanted: Wanted, alike: Sequence[Alike]) -> bool:
-    """Whether the event with this id is one of these rows, which is no other event then."""
-    free = [it for it in alike if extent.twins.get(it.id, id_) == id_]
-    if (row := same(wanted, free, ())) is None:
-        return False
-    extent.twins[row.id] = id_
-    return True
+        These are the ids in the database, by the rows in the file. The rows that wait come after
+        `unsent`, and `row` is one of them if it `is_ours`.
+        """
+        assert self._file is not None
+        assert self._database is not None
+        ahead, where = self._ahead(), (row.room, query.domain)
+        wanted = Wanted(key_of(row.event), row.seen - (0.0 if is_ours else ahead), -inf)
+        (alike,) = self._file.alike(*where, [wanted], "")
+        ids = {it.id for it in alike if it.id > unsent} | ({row.row} if is_ours else set())
+        rows = [*map(happened, self._file.those([*ids]))]
+        stays = [(*where, it) for it in self._file.tenures(*where)]
+        return known_to(self._database, rows, self._file, stays, extent.own, ahead)

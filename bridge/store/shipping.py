@@ -3,7 +3,7 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from math import inf
 from socket import gethostname
@@ -24,6 +24,7 @@ from bridge.store.postgresql_connection import MAX_ID
 from bridge.store.queries import encoded
 from bridge.store.recorder import clocks
 from bridge.store.retention import EXPIRE_SECONDS, Retention
+from bridge.store.sqlite import SqliteDatabase
 from bridge.store.team_former import SPOOL, follow
 from bridge.text import iso, one_line
 
@@ -47,7 +48,8 @@ SHIFT_SECONDS = 1.0
 exactly."""
 
 SKEW_SECONDS = 1.0
-"""Another machine saw an event of our stay at most so many seconds before we asked for it."""
+"""Another machine saw an event of our stay at most so many seconds before we asked for it, by
+clocks that count as equal: only if we saw it soon after, for else it was said soon before."""
 
 ROUNDED = 0.001
 """The times of events are cut to milliseconds, those of stays are not."""
@@ -67,31 +69,39 @@ def ship(outbox: Outbox, database: PostgresqlDatabase, host: str) -> bool:
     """
     batch = outbox.batch()
     with database.transaction():
-        mark = database.mark(outbox.name, host, batch.sent)
+        begun, mark = outbox.now(), database.mark(outbox.name, host, batch.sent)
         reached = mark.sent
         is_ours = reached in {batch.sent, batch.trying}
         if mark.host != host or not is_ours:
             outbox.rename(reached if is_ours else batch.sent)
             return True
-        ahead = mark.now - outbox.now()
-        ahead = ahead if abs(ahead) > SHIFT_SECONDS else 0.0
-        waiting = [each for each in batch.events if each.row > reached.event]
-        rows = [each._replace(seen=(each.seen or 0.0) + ahead) for each in waiting]
-        stays = [_until(*each, batch.until, ahead) for each in batch.tenures]
-        known = known_to(database, rows, outbox, stays)
-        database.ship([each for each in rows if each.row not in known], mark.id)
+        ahead = shift(mark.now - outbox.now(), mark.now - begun)
+        rows = [each for each in batch.events if each.row > reached.event]
+        known = known_to(database, rows, outbox, batch.tenures, outbox.own(MAX_ID), ahead)
+        lacking = [each for each in rows if each.row not in known]
+        moved = [each._replace(seen=(each.seen or 0.0) + ahead) for each in lacking]
+        database.ship(moved, mark.id)
         for row in batch.stanzas:
             if row.id > reached.stanza:
                 texts = (row.event[name] for name in ("direction", "connection", "xml"))
                 stanza = TracedXml(row.at, *texts)
                 database.append_stanzas(row.observer, [stanza], mark.id, row.id)
-        database.attend(mark.id, stays)
+        database.attend(mark.id, [_until(*each, batch.until, ahead) for each in batch.tenures])
         database.hear(mark._replace(sent=batch.last))
         if batch.last != batch.sent:
             outbox.attempt(reached, batch.last, known)
     if batch.last != batch.sent:
         outbox.confirm(batch, database.name, database.newest())
     return not batch.complete
+
+
+def shift(least: float, most: float) -> float:
+    """Return by how much the clock of a database is ahead: between the two, if it took long to ask.
+
+    Zero if that may be, or if it is too little to tell.
+    """
+    _, ahead, _ = sorted((least, 0.0, most))
+    return ahead if abs(ahead) > SHIFT_SECONDS else 0.0
 
 
 def _until(
@@ -102,29 +112,31 @@ def _until(
     ended = bool(tenure.ended) and not over
     tenure = tenure._replace(until_at=tenure.until_at - over, ended=ended)
     begun, until = tenure.since + ahead, tenure.until - over + ahead
-    asked = tenure.asked + ahead
-    return room, domain, tenure._replace(since=begun, until=until, asked=asked)
+    return room, domain, tenure._replace(since=begun, until=until)
 
 
 def known_to(
     database: PostgresqlDatabase,
     rows: Sequence[Happened],
-    outbox: Outbox,
+    file: SqliteDatabase,
     tenures: Sequence[tuple[str, str, Tenure]],
+    own: Mapping[str, int],
+    ahead: float,
 ) -> dict[int, int]:
     """Return the ids in the database of the events that it has already, by their ids here.
 
-    The times of rows and `tenures` are by the clock of the database.
+    `rows` and `tenures` are of the `file`; the clock of the database is `ahead`. `own` is what
+    `file.own` returns.
     """
     first = min((each.seen or 0.0 for each in rows), default=0.0)
     last = min((each.row for each in rows if each.row > 0), default=1) - 1
-    taken, known = outbox.taken(first, last) if rows else set[int](), dict[int, int]()
-    own = encoded(outbox.own(MAX_ID))
+    taken, known = file.taken(first, last) if rows else set[int](), dict[int, int]()
+    by = {it: database.observer(it, make=False) for it in {each.observer for each in rows}}
     for place in {_place(each) for each in rows}:
         here = [each for each in rows if _place(each) == place]
         stays = [tenure for *where, tenure in tenures if (*where,) == place]
-        wanted = [_wanted(each, stays, database.observer(each.observer)) for each in here]
-        looked = database.alike(*place, wanted, own, MAX_ID)
+        wanted = [_wanted(each, stays, by[each.observer], ahead) for each in here]
+        looked = database.alike(*place, wanted, encoded(own), MAX_ID)
         # Of what is not shared, only a copy of the file has the same row.
         theirs = [
             [row for row in alike if each.shared or row.copied]
@@ -139,13 +151,14 @@ def _place(happened: Happened) -> tuple[str, str]:
     return happened.room, happened.observer.domain
 
 
-def _wanted(happened: Happened, stays: Sequence[Tenure], by: int) -> Wanted:
+def _wanted(happened: Happened, stays: Sequence[Tenure], by: int, ahead: float) -> Wanted:
     since, seen = -inf, happened.at if happened.seen is None else happened.seen
     if "delayedFrom" not in happened.event:  # others saw live what a room repeats as history
         asked = (it.asked for it in stays if it.run == happened.observer.run)
-        since = max((it for it in asked if it <= seen + ROUNDED), default=-inf) - SKEW_SECONDS
+        since = max((it for it in asked if it <= seen + ROUNDED), default=-inf)
+        since = min(since, max(since - SKEW_SECONDS, seen - 2 * SKEW_SECONDS))
     key = happened.key or key_of(happened.event)
-    return Wanted(key, seen, since, row=happened.row, by=by)
+    return Wanted(key, seen + ahead, since + ahead, row=happened.row, by=by)
 
 
 class Shipper:
@@ -288,7 +301,7 @@ class Shipper:
             def add(events: list[Happened]) -> None:
                 mark = database.mark(outbox.name, self._host, batch.sent)
                 numbered = [each._replace(row=-n) for n, each in enumerate(events, 1)]
-                known = known_to(database, numbered, outbox, ())
+                known = known_to(database, numbered, outbox, (), outbox.own(MAX_ID), 0.0)
                 lacking = [each for each in numbered if each.row not in known]
                 database.ship([each._replace(row=0) for each in lacking], mark.id)
 

@@ -97,14 +97,14 @@ class SqlDatabase(ABC):
     """The condition that a row is another's; its values are the `others` of `alike`."""
     FILES: ClassVar[str] = ""
     """Joins the files that rows came from."""
-    ASKED: ClassVar[str] = "since"
-    """When the run of a tenure asked to be let in."""
     NUMBER: ClassVar[str] = "events.id"
     """The id that a row has in the file that it came from."""
     TARGETED: ClassVar[str] = ""
     """The condition that a row is for one database; empty in a database, which has no others."""
     name: str
     """The name of the store; a new store at the same place has another name."""
+    asked = "since"
+    """When the run of a tenure asked to be let in, in SQL."""
     patience: float
     """A tenure that has not been extended for so many seconds has ended."""
 
@@ -401,7 +401,7 @@ class SqlDatabase(ABC):
         """Return the room's tenures; with `since`, only those until then or later."""
         rows = self.all(
             "SELECT tenures.id, run, since, until, since_at, until_at, ended, "
-            f"{self.file}, {self.ASKED} FROM tenures JOIN places ON places.id = place "
+            f"{self.file}, {self.asked} FROM tenures JOIN places ON places.id = place "
             f"{self.FILES} WHERE {self._where(jid=room, domain=domain)} AND until >= ?",
             (*self._values(room, domain), since),
         )

@@ -13,10 +13,11 @@ from typing import Any
 
 from bridge.store import former, queries
 from bridge.store.clock import boot, steady
-from bridge.store.database import Former, Query, Sent, Tenure
+from bridge.store.database import Former, Query, Recorded, Sent, Tenure
 from bridge.store.decision import SILENCE_SECONDS
 from bridge.store.errors import BrokenStoreError
 from bridge.store.location import Place
+from bridge.store.pairing import SAME_SECONDS
 from bridge.store.sql import GIVEN, SqlDatabase
 from bridge.store.sqlite_file import SqliteFile
 from bridge.store.tables import FORMER_VERSION, weight_of
@@ -83,6 +84,8 @@ class SqliteDatabase(SqliteFile, SqlDatabase):
                 with self.transaction():
                     if not self.all(_ASKED):  # another bridge may have been faster
                         self.all("ALTER TABLE tenures ADD asked REAL")
+            if self.all(_ASKED):
+                self.asked = "min(coalesce(asked, since), since)"
         except BaseException:  # after any error, only we can close the file
             self.close()
             raise
@@ -224,6 +227,24 @@ class SqliteDatabase(SqliteFile, SqlDatabase):
         rows = f"{'traffic' if stanza else 'entries'} AS events JOIN runs ON runs.id = observer"
         find = f"SELECT 1 FROM {rows} WHERE events.id = ? AND run = ?"
         return bool(self.all(find, (row, run)))
+
+    def those(self, ids: Sequence[int]) -> list[Recorded]:
+        """Return the events with these ids, in order."""
+        where = "WHERE events.id IN (SELECT value FROM json_each(?)) ORDER BY events.id"
+        rows = self.all(f"{self.select(stanzas=False)} {where}", (queries.encoded(ids),))
+        return self.readable(rows, stanzas=False)
+
+    def taken(self, since: float, row: int) -> set[int]:
+        """Return the ids in the database of the file's events seen since this time, up to a row.
+
+        Later rows may have been compared for a transaction that was undone.
+        """
+        rows = self.all(
+            "SELECT same.id FROM same JOIN entries ON entries.id = same.row "
+            "WHERE seen >= ? AND same.row <= ?",
+            (1000 * (since - 2 * SAME_SECONDS), row),
+        )
+        return {id_ for (id_,) in rows}
 
     def reached(self) -> tuple[str, int]:
         """Return the name of the database that last confirmed rows, and its highest id then."""

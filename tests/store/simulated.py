@@ -215,6 +215,12 @@ class File(Table):
     def same_as(self, row: int) -> int:
         return self.same.get(row, 0)
 
+    def those(self, ids: Sequence[int]) -> list[Recorded]:
+        return [self.rows[id_ - 1].recorded() for id_ in sorted(ids)]
+
+    def taken(self, _since: float, row: int) -> set[int]:
+        return {id_ for mine, id_ in self.same.items() if mine <= row}
+
     def has_same(self, id_: int, row: int) -> bool:
         return any(each == id_ and mine <= row for mine, each in self.same.items())
 
@@ -223,7 +229,8 @@ class Box:
     """The rows of a file that wait, as `Outbox` has them."""
 
     def __init__(self, file: File) -> None:
-        self.file, self.name, self.now, self.own = file, file.name, file.now, file.own
+        self.file, self.name, self.now = file, file.name, file.now
+        self.own, self.taken = file.own, file.taken
 
     def batch(self) -> Shipment:
         file = self.file
@@ -235,9 +242,6 @@ class Box:
             inf if len(rows) < FEW else max(it.seen for it in rows), len(rows) < FEW,
             [(ROOM, DOMAIN, it) for it in file.known.values()],
         )  # fmt: skip
-
-    def taken(self, _since: float, row: int) -> set[int]:
-        return {id_ for mine, id_ in self.file.same.items() if mine <= row}
 
     def attempt(self, reached: Sent, last: Sent, same: dict[int, int]) -> None:
         if self.file.locked:
@@ -316,6 +320,7 @@ class Base(Table):
 
     def ship(self, happened: Sequence[Happened], file: int) -> None:
         for each in happened:
+            self.observer(each.observer)
             self.add(each.observer, each, self._name(file), each.row)
 
     def attend(self, file: int, tenures: Sequence[tuple[str, str, Tenure]]) -> None:
@@ -589,6 +594,7 @@ class World:
     def check(self) -> None:
         """What was heard is shown once to everybody, or lies in a gap; and no gap is false."""
         fresh = Person(self.files[0])
+        table: Table = self.base or self.files[0]
         for person in (fresh, *self.people):
             self.read(person)
             told = Counter(person.marks)
@@ -603,7 +609,9 @@ class World:
             many = told.pop(0, 0)
             assert max(told.values(), default=1) == 1, f"shown twice: {told}"
             assert many <= len(self.repeated & self.heard.keys()), "an equal message shown twice"
-        table: Table = self.base or self.files[0]
+            kept = [it.happened.event.get("jid") for it in table.rows[person.begins :]]
+            shown_all = many == sum(mark in self.repeated for mark in kept)
+            assert shown_all or person.early, "a reader missed an equal message"
         ahead = EPOCH if self.base else self.files[0].ahead
         rows = _with_gaps(cast("Any", table), DOMAIN, [row.recorded() for row in table.rows])
         assert rows is not None

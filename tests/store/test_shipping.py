@@ -159,6 +159,15 @@ async def test_who_ends_as_it_is_lost_leaves_what_waits_to_the_next_one(
             await until(lambda: _marks(team) == [1, 2, 3])
 
 
+@pytest.mark.parametrize(
+    ("least", "most", "ahead"), [(-9, 0.1, 0), (-0.1, 9, 0), (2, 9, 2), (-9, -2, -2), (0.5, 1, 0)]
+)
+def test_a_database_that_is_slow_to_tell_its_time_has_no_other_clock(
+    least: float, most: float, ahead: float
+) -> None:
+    assert shipping.shift(least, most) == ahead
+
+
 @pytest.mark.parametrize("kept", [True, False])
 async def test_a_lost_answer_to_commit_doubles_nothing_and_loses_nothing(
     kept: bool, team: Team, postgresql: Postgresql, monkeypatch: pytest.MonkeyPatch

@@ -407,7 +407,7 @@ def test_what_is_heard_late_stands_once_and_what_was_said_before_the_join_is_ano
         Machine(elsewhere, "run1", wrong, late=6) as late,
     ):
         first.hears(1, ago=4)
-        first.hears(2, body="again", ago=10)
+        first.hears(2, body="again", ago=6.5)
         first.ships()
         late.hears(1)
         late.hears(3, body="again")
@@ -428,11 +428,12 @@ def test_a_file_that_does_not_say_when_its_bridges_asked_to_be_let_in_is_shipped
     assert [each["jid"] for each in rows(team, "kind = 'message'")] == [1, 2]
 
 
+@pytest.mark.parametrize("wrong", [0.0, -3_600.0])
 def test_what_was_shipped_in_vain_is_not_shipped_again_and_equal_messages_stay_apart(
-    team: Team, tmp_path: Path
+    wrong: float, team: Team, tmp_path: Path
 ) -> None:
     elsewhere = replace(team, file=tmp_path / "elsewhere" / "team.db")
-    with Machine(team, "run0") as first, Machine(elsewhere, "run1") as second:
+    with Machine(team, "run0") as first, Machine(elsewhere, "run1", wrong) as second:
         for _ in range(3):
             first.hears(1, body="again")
             second.hears(1, body="again")
@@ -491,6 +492,33 @@ def test_an_equal_message_of_another_machine_is_shown_beside_one_that_is_known(
             more, cursor = _read(team, database, cursor)
             told += more
     assert told == [1, 1, 1]
+
+
+@pytest.mark.parametrize("joins_late", [False, True])
+def test_an_equal_message_that_waits_is_shown_beside_one_that_another_machine_shipped(
+    joins_late: bool, team: Team, tmp_path: Path
+) -> None:
+    open_store(team).close()
+    elsewhere = replace(team, file=tmp_path / "elsewhere" / "team.db")
+    with (
+        Machine(team, "run0") as ours,
+        Machine(elsewhere, "run1") as theirs,
+        closing(PostgresqlDatabase(team.url, writable=False)) as database,
+    ):
+        theirs.hears(1, body="again", ago=8 if joins_late else 0)
+        theirs.ships()
+        if not joins_late:
+            ours.hears(1, body="again")
+            ours.ships()
+        told, cursor = _read(team, database)
+        ours.hears(
+            2, body="again"
+        )  # it waits as it is read, and is shipped before the next reading
+        for _ in range(2):
+            more, cursor = _read(team, database, cursor)
+            told += more
+            ours.ships()
+    assert told == [1, 2]
 
 
 def test_who_ships_next_knows_the_name_that_the_file_got_meanwhile(team: Team) -> None:
