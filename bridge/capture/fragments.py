@@ -83,6 +83,7 @@ _NAMED = re.compile(
 )
 """An element whose name means nothing else, or that has a namespace."""
 _END = re.compile(r"</(?:message|presence|iq|stream:features|stream:error)>\W*$")
+_STANZA = re.compile(r"<(?:message|presence|iq)\b")
 _ROOT = re.compile(r"<((?:message|presence|iq|body)\b|stream:(?:features|error))")
 _TORN = re.compile(r"""['"]\s*/?>\s*$""")
 """The end of a tag whose beginning is lost."""
@@ -221,8 +222,9 @@ class Fragments:
 
     def feed(self, line: Line) -> list[Fragment]:
         """Read a line; return the fragments that are surely whole by now, and the holes."""
-        if "stream:" in line.text:
-            line = line._replace(text=mended(line.text))
+        if "stream:" in line.text and not _STANZA.search(line.text):
+            is_in_stanza = self._open is not None and not self._rest.text.startswith("<stream:")
+            line = line if is_in_stanza else line._replace(text=mended(line.text))
         fragments = self._begin(line) if self._open is None else self._go_on(line)
         while self._entries and self._open is None:
             entries, self._entries = self._entries, []

@@ -46,6 +46,9 @@ MAX_SAID = 256
 MAX_SAID_CHARACTERS = 256 * 1024
 """The most characters of all these texts: each entry outside the main place is sought in them."""
 
+MIN_SAID = len("<stream:")
+"""If somebody said at most so many characters of an entry without its end, it is no repetition."""
+
 MAX_BEGIN = 16 * 1024
 """We look for the name of a library in so many characters."""
 
@@ -248,7 +251,8 @@ class LogReader:
         if self._said:
             was_met = self._directions.times_met(place) > 0
             ways = [way for each in fragment.written if (way := _plain(each))]
-            way = next(filter(self._is_line, ways), "")
+            is_part = fragment.elements[-1:] != [] and fragment.elements[-1].tag == HOLE
+            way = next((each for each in ways if self._is_line(each, is_part=is_part)), "")
             if way and was_met and time_in(way)[0] is None:
                 return fragment._replace(elements=[Element(HOLE)])
             if way or (not was_met and self._is_said(fragment, ways)):
@@ -264,23 +268,37 @@ class LogReader:
             self._directions.learn(fragment.shape, fragment.session, fragment.elements)
         return fragment
 
-    def _is_line(self, way: str) -> bool:
+    def _is_line(self, way: str, *, is_part: bool) -> bool:
         """Whether somebody said a line that begins with `way`.
 
-        If the log may be wrapped, `way` may stand anywhere in what somebody said.
+        If the log may be wrapped, `way` may stand anywhere in what somebody said. An entry without
+        its end may begin with all that somebody said, from one of the lines on.
         """
-        if self._full >= MIN_WRAPPED:
-            way = way.replace("\n", "")
+        joint = "" if self._full >= MIN_WRAPPED else "\n"
+        way = way.replace("\n", joint)
+        if is_part and any(
+            way.startswith(tail.replace("\n", joint))
+            for said, _ in self._said.values()
+            for tail in _tails_of(said)
+        ):
+            return True
+        if not joint:
             return any(way in said for said in self._said)
         return any(f"\n{way}" in said for said, _ in self._said.values())
 
     def _is_said(self, fragment: Fragment, ways: Iterable[str]) -> bool:
-        """Whether an entry prints what somebody said, or a part of that."""
-        text = _plain(fragment.text)
+        """Whether an entry prints what somebody said, or a part of that.
+
+        The words of somebody who said only a beginning, or an end, hide no entry.
+        """
+        text = _plain(fragment.text).replace("\n", "")
         if not fragment.is_row and any(text in each for each in self._said):
             return True
         telling = [*chain(*(lines for _, lines in self._said.values()))]
-        return any(said in way for way in ways for said in telling)
+        if fragment.elements[-1].tag == HOLE:
+            return any(said in way for way in ways for said in telling if len(said) > MIN_SAID)
+        rows = [way for way in ways if text not in way.replace("\n", "")]
+        return any(way.endswith(said) for way in rows for said in telling)
 
     def _listen(self, fragment: Fragment) -> None:
         """Remember what a stanza says that a program may print as if it were XMPP."""
@@ -484,6 +502,14 @@ def _texts_of(fragment: Fragment) -> Iterator[str]:
             yield from (inner.text or "", inner.tail or "", *inner.attrib.values(), *names)
     if not all(map(len, fragment.elements)):  # their content may be too much, or torn
         yield from map(html.unescape, _MARKUP.split(fragment.text))
+
+
+def _tails_of(said: str) -> Iterator[str]:
+    """Yield what somebody said, from each line on that has enough XMPP in it to be a refusal."""
+    at = 0
+    while (at := said.find("\n", at) + 1) > 0:
+        if len(said) - said.find("<", at) > MIN_SAID and "<" in said[at:]:
+            yield said[at:]
 
 
 def _plain(text: str) -> str:

@@ -158,6 +158,38 @@ def test_without_times_a_line_that_somebody_said_is_a_hole() -> None:
     assert (errors([stream]), stream.stream.holes) == ([], 1)
 
 
+@pytest.mark.parametrize("words", ["stream:error", "a\nb stream:features", "/stream:stream"])
+@pytest.mark.parametrize("joint", ["", "\n"])
+def test_the_name_of_a_tag_that_somebody_said_breaks_no_stanza(words: str, joint: str) -> None:
+    stanza = f"<<< {SAID['a body'](words)}".replace("><", f">{joint}<")
+    log = [*LOGIN, *JOIN, *stanza.split("\n"), TALK]
+    assert [each.stream.holes for each in examined(*log)] == [0]
+
+
+@pytest.mark.parametrize("said", ["<", "<stream:error", "hi\n<", "status cl", ENDED[:60]])
+def test_a_beginning_that_somebody_said_hides_no_entry_of_a_new_kind(said: str) -> None:
+    stanza = SAID["a body"](escape(said))
+    log = [f"RECEIVING (message) {stanza}", f"chat: {said}", f"RECEIVING (error) {ENDED}"]
+    assert errors(examined(*log)) == ["ended"]
+    assert errors(examined(*LOGIN, f"<<< {stanza}", "status close")) == ["ended"]
+
+
+@pytest.mark.parametrize("behind", ["", " joined"])
+@pytest.mark.parametrize("words", [KICKED, KICKED[: KICKED.index("</x>")], bounce("gone")[4:-10]])
+def test_without_times_several_lines_that_somebody_said_accuse_nobody(
+    words: str, behind: str
+) -> None:
+    said = f"hi\n<<< {words}"
+    log = [
+        *LOGIN,
+        *JOIN,
+        "<<< " + SAID["a body"](escape(said)),
+        *f"chat: {said}{behind}".split("\n"),
+    ]
+    (stream,) = examined(*log, TALK)
+    assert [each for each in stream.findings() if each.severity is not Severity.NOTE] == []
+
+
 def test_lines_within_an_element_are_its_content_whatever_they_look_like() -> None:
     stanza = SAID["a body"]("hi").replace("</message>", "<x xmlns='urn:x'>\n{}\n</x></message>")
     inner = [f"10:00:59 DEBUG RECV: {ENDED}"] * 20
