@@ -123,13 +123,14 @@ class Setup:
     """The answers, and the file into which they are written."""
 
     def __init__(self, path: Path, trusted: Path) -> None:
-        """Raises `RegistrationError` or `SettingsError` if `path` is a file of another kind.
+        """Raises `RegistrationError` or `SettingsError` if `path` cannot be read or written.
 
         `trusted` is a file for the certificate that the person is asked to trust. `write` copies it
         to a place beside the settings.
         """
         self._file = ConfigFile(path)
         self._before = self._file.read() or ""
+        self._file.check_writable()
         self._after: str | None = None
         """The text of the file with the answers; None until it is to be written."""
         self._values = dict(sources.read(path, trusted=True).values) if self._before else {}

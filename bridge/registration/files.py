@@ -36,8 +36,8 @@ class ConfigFile:
             raise RegistrationError(f"{self.path} cannot be read: {error}") from error
 
     def check_writable(self) -> None:
-        """Raise `RegistrationError` if the file's mode or the system forbids writing the file."""
-        with _naming(self.path, "read"), suppress(FileNotFoundError):
+        """Raise `RegistrationError` if a mode or the system forbids writing the file."""
+        with _naming(self.path, "read"), suppress(FileNotFoundError, NotADirectoryError):
             mode = self._target.stat().st_mode
             # A rename needs no permission for the file itself, and root needs none at all. But a
             # mode without permission to write says that the file is to be left alone.
@@ -45,6 +45,11 @@ class ConfigFile:
                 raise RegistrationError(
                     f"{self.path} is read-only: chmod u+w it first, or edit it yourself"
                 )
+        above = next(each for each in self._target.parents if os.path.lexists(each))
+        if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
+            raise RegistrationError(
+                f"{self.path} cannot be written: in {above} no file can be made by this user"
+            )
 
     def originals(self) -> list[str]:
         """Return the texts of the backups beside the file, the first one first."""

@@ -352,3 +352,9 @@ def test_without_a_terminal_or_a_place_for_the_file_it_ends_with_one_line(tmp_pa
     with asking(tmp_path) as terminal:
         assert terminal.end() == 1
     assert "xmpp-bridge.env cannot be read: a directory" in terminal.written
+    (file := tmp_path / "lab.env").touch(0o400)
+    for named, why in ((file, "is read-only"), (file / "x.env", "cannot be written")):
+        with asking(tmp_path, "--env-file", str(named)) as terminal:
+            assert terminal.end() == 1
+        assert "JID: " not in terminal.written
+        assert why in terminal.written
