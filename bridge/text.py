@@ -243,6 +243,11 @@ def iso(at: float) -> str:
     return _written(datetime.fromtimestamp(at, UTC))
 
 
+def milliseconds(at: float) -> int:
+    """Return a time in milliseconds since the epoch, the one that `iso` shows."""
+    return round(at * 1_000_000) // 1_000
+
+
 def iso_of(text: str) -> str | None:
     """Return a time that others wrote as users see times; None if it is none, or has no zone."""
     try:

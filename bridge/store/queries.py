@@ -8,7 +8,7 @@ from typing import Any
 
 from bridge.store.database import Amount, Happened, Observer, Query, Recorded
 from bridge.store.pairing import key_of
-from bridge.text import searchable
+from bridge.text import milliseconds, searchable
 
 LATEST = 253_402_300_799_999
 """The last millisecond of the year 9999. No bridge has written a later time, since it could not be
@@ -45,8 +45,8 @@ def columns_of(happened: Happened, room: int, observer: int) -> dict[str, Any]:
     return {
         "room": room,
         "observer": observer,
-        "at": round(happened.at * 1000),
-        "seen": round(seen * 1000),
+        "at": milliseconds(happened.at),
+        "seen": milliseconds(seen),
         "shared": int(happened.shared),
         "kind": event["kind"],
         # Whether the searchable form of a text in this JSON is the text in lower case.

@@ -40,6 +40,7 @@ from bridge.store.database import (
 from bridge.store.errors import StoreError
 from bridge.store.pairing import SAME_SECONDS, Alike, Wanted
 from bridge.store.queries import DATED, among
+from bridge.text import milliseconds
 
 # A message that a bridge sent has a `message` below zero, and the room's copy of it the same number
 # above zero. A copy that comes after more than a minute does not count: xmppSend waits no longer.
@@ -200,7 +201,7 @@ class SqlDatabase(ABC):
         if stanzas:
             common = {"observer": self.observer(observer), "file": file, "number": number}
             rows = [
-                {"at": round(at * 1000), "direction": direction, "connection": connection}
+                {"at": milliseconds(at), "direction": direction, "connection": connection}
                 | {"xml": queries.storable(xml), **common}
                 for at, direction, connection, xml in stanzas
             ]
@@ -233,7 +234,7 @@ class SqlDatabase(ABC):
         """
         rows = [list[Alike]() for _ in wanted]
         given = [
-            (n, *each.key, round(1000 * each.seen), each.by, each.row, int(each.ours))
+            (n, *each.key, milliseconds(each.seen), each.by, each.row, int(each.ours))
             for n, each in enumerate(wanted)
         ]
         text = queries.encoded([dict(zip(GIVEN, it, strict=True)) for it in given])
@@ -278,11 +279,11 @@ class SqlDatabase(ABC):
         # With `+ 0` the index of times is used, not the one of ids, which may take long to read.
         edge = f"SELECT {{}}(events.id + 0) FROM {table} AS events WHERE {within} AND at {{}} ?"
         if query.start is not None:
-            start = (*values, round(query.start * 1000))
+            start = (*values, milliseconds(query.start))
             ((id_,),) = self.all(edge.format("min", ">="), start)
             first = last if id_ is None else id_ - 1
         if query.end is not None:
-            ((id_,),) = self.all(edge.format("max", "<="), (*values, round(query.end * 1000)))
+            ((id_,),) = self.all(edge.format("max", "<="), (*values, milliseconds(query.end)))
             last = id_ or 0
         rows = self.all(f"SELECT at FROM {table} WHERE {DATED} ORDER BY id LIMIT 1")
         oldest = rows[0][0] / 1000 if rows else inf
@@ -380,7 +381,7 @@ class SqlDatabase(ABC):
         for condition, bound in (("events.at >= ?", query.start), ("events.at <= ?", query.end)):
             if bound is not None:
                 where.append(condition)
-                values.append(round(bound * 1000))
+                values.append(milliseconds(bound))
         if query.kinds is not None:
             where.append(among("kind", query.kinds))
             values += query.kinds

@@ -122,7 +122,8 @@ def _ship(text: Any, database: SqlDatabase, ship: Callable[[list[Happened]], Non
             observer = Observer(*by)
             for event in happened:
                 each = Happened(*event)
-                each = each._replace(seen=each.at, key=key_of(each.event), observer=observer)
+                at = round(each.at, 3)  # the time that the former version showed
+                each = each._replace(at=at, seen=at, key=key_of(each.event), observer=observer)
                 events.append(each)
             stanzas.append((observer, [TracedXml(*stanza) for stanza in traced]))
     except (ValueError, TypeError, AttributeError):

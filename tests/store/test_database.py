@@ -11,6 +11,7 @@ from bridge.store.database import Amount, Happened, Observer, Query
 from bridge.store.errors import BusyStoreError
 from bridge.store.location import Place
 from bridge.store.sql import SqlDatabase
+from bridge.text import iso
 from tests.store.recorded import open_store
 
 ROOM = "room@conference.localhost"
@@ -64,6 +65,17 @@ def test_nobody_else_writes_during_a_transaction_and_none_of_it_is_kept_if_it_ra
     with second.transaction():
         second.append(ME, _said("once"))
     assert [*_ids(first).values()] == ["once"]
+
+
+@pytest.mark.parametrize("at", [1.0009, 1.001, 1_796_000_000.1239999, 1_796_000_000.999])
+def test_an_event_has_the_time_that_the_log_showed(
+    two: tuple[SqlDatabase, SqlDatabase], at: float
+) -> None:
+    database, _ = two
+    with database.transaction():
+        database.append(ME, _said("hello", at=at))
+    (event,), _, _ = database.page(QUERY, after=0, until=database.newest(), limit=1)
+    assert iso(event.at) == iso(at)
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 7])
