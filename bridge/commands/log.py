@@ -178,10 +178,14 @@ def _times(parsed: argparse.Namespace) -> tuple[str | None, str | None]:
     """Return the times that `--since` and `--until` mean; raises `UsageError`."""
     asked = (parsed.since, parsed.until)
     if parsed.as_scenario is not None:
-        begin, _, end = parsed.as_scenario.partition("..")
+        begin, dots, end = parsed.as_scenario.partition("..")
+        if not dots:
+            raise UsageError("--as-scenario needs a stretch of time, FROM..TO")
         asked = (begin, end or "now")
     try:
         start, end = (text and iso(moment(text, datetime.now())) for text in asked)
     except ValueError as error:
         raise UsageError(str(error)) from error
+    if start and end and end < start:
+        raise UsageError(f"this time would begin at {start} and end before that, at {end}")
     return start, end

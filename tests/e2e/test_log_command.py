@@ -188,6 +188,9 @@ def test_stanzas_are_those_of_the_account(shelf: Shelf, tmp_path: Path) -> None:
         (("--report", "p.html", "--kind", "gap"), 1, "nothing recorded matches"),
         (("--report", ".local/state/xmpp-bridge/rooms.db"), 2, "rooms.db' is read for a report"),
         (("--since", "soon"), 2, "is no time"),
+        (("--since", "1h", "--until", "2h"), 2, "end before that"),
+        (("--as-scenario", "23:59..00:01", "--room", ROOM), 2, "end before that"),
+        (("--as-scenario", "", "--room", ROOM), 2, "FROM..TO"),
         (("--stanzas", "--from", "W"), 2, "--stanzas cannot be combined with filters"),
     ],
 )
