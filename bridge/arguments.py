@@ -41,7 +41,7 @@ MAX_SECONDS = 1_000_000
 """The longest wait for an event: eleven days."""
 
 
-class _Once(argparse.Action):
+class Once(argparse.Action):
     """Stores the value of an option; a second, different value is a mistake."""
 
     def __call__(
@@ -99,7 +99,7 @@ VALUES: dict[str, dict[str, Any]] = {
     "FILES": {"metavar": "FILE"},
     "KINDS": {"metavar": "KIND", "type": _kinds, "action": "extend"},
     "MS": {"type": _number(MAX_MS)},
-    "PATH": {"type": Path, "action": _Once},
+    "PATH": {"type": Path, "action": Once},
     "PROGRAM": {"metavar": "COMMAND"},
     "RUNS": {"metavar": "N", "type": _number(MAX_REPEATS)},
     "SECONDS": {"type": _number(MAX_SECONDS)},

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from bridge import __version__
-from bridge.arguments import COMMANDS, add_options, first_page
+from bridge.arguments import COMMANDS, Once, add_options, first_page
 from bridge.commands.exit import (
     FAILURE,
     INTERRUPTED,
@@ -47,7 +47,7 @@ SKILL = Path(__file__).parent / "commands" / "agent.md"
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command `xmpp-bridge` and return its exit code."""
     if "_ARGCOMPLETE" in os.environ:
-        import_module("bridge.commands.completion").complete(parser())
+        import_module("bridge.commands.completion").complete(parser(), Once)
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words == ["help", "agent"]:
         write_out(SKILL.read_text("utf-8").rstrip())

@@ -5,6 +5,7 @@ The extra `completion` brings argcomplete, which speaks with the shells.
 
 import argparse
 from collections.abc import Iterable
+from pathlib import Path
 from typing import cast
 
 from bridge.commands.configuration import read
@@ -24,10 +25,14 @@ def run(parsed: argparse.Namespace) -> int:
     return SUCCESS
 
 
-def complete(parser: argparse.ArgumentParser) -> None:
-    """Answer the shell, which has put the line into the environment, and end the process."""
+def complete(parser: argparse.ArgumentParser, *harmless: type[argparse.Action]) -> None:
+    """Answer the shell, which has put the line into the environment, and end the process.
+
+    Of the parser's actions, argcomplete runs those of argparse and the `harmless` ones.
+    """
     from argcomplete import autocomplete
     from argcomplete.completers import BaseCompleter, FilesCompleter
+    from argcomplete.finders import safe_actions
 
     def values(
         prefix: str, action: argparse.Action, parsed_args: argparse.Namespace, **more: object
@@ -35,6 +40,7 @@ def complete(parser: argparse.ArgumentParser) -> None:
         """Complete an argument without fixed choices: rooms, kinds of events, otherwise files."""
         match action.dest:
             case "room" | "rooms":
+                parsed_args.env_file = parsed_args.env_file or parsed_args.named_first
                 settings = read(parsed_args, {}).settings
                 return () if settings is None else settings.rooms
             case "kinds":
@@ -44,5 +50,7 @@ def complete(parser: argparse.ArgumentParser) -> None:
                 return FilesCompleter(["room.toml"])(prefix)
         return FilesCompleter()(prefix)
 
+    parser.add_argument("--env-file", dest="named_first", type=Path)  # it may stand there, too
+    safe_actions.update(harmless)
     # argcomplete calls it by keyword, as any completer; its class has nothing else.
     autocomplete(parser, default_completer=cast("BaseCompleter", values))

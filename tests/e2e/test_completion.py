@@ -15,6 +15,7 @@ from time import monotonic
 import pytest
 
 from tests.e2e.bridge_process import COMMAND, NOWHERE, run_in
+from tests.servers.server import write_settings
 from tests.support.prerequisites import do_without
 
 SECONDS = 60.0
@@ -33,6 +34,9 @@ COMPLETED = [
     ("xmpp-bridge diagn", "xmpp-bridge diagnose "),
     ("xmpp-bridge watch --stan", "--stanzas "),
     ("xmpp-bridge watch --room ro", "room@conference.localhost"),
+    ("xmpp-bridge watch --env-file lab.env --room la", "lab@conference.localhost"),
+    ("xmpp-bridge --env-file lab.e", "lab.env "),
+    ("xmpp-bridge --env-file lab.env send --room la", "lab@conference.localhost"),
     ("xmpp-bridge log --kind message,subj", "message,subject"),
     ("xmpp-bridge expect pi", "ping.room.toml"),
     ("xmpp-bridge completion fi", "completion fish "),
@@ -53,7 +57,7 @@ def shell(name: str, home: Path) -> Iterator[int]:
         stdout=terminal,
         stderr=terminal,
         cwd=home,
-        env={"PATH": path, "HOME": str(home), "TERM": "dumb", "PS1": "$ ", **NOWHERE},
+        env={"PATH": path, "HOME": str(home), "TERM": "dumb", "PS1": "$ "},
         start_new_session=True,
         preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # as a login does it
     )
@@ -82,6 +86,8 @@ def test_tab_completes_commands_options_rooms_kinds_and_scenarios(
 ) -> None:
     (tmp_path / "ping.room.toml").touch()
     (tmp_path / "pictures.txt").touch()
+    write_settings(tmp_path / ".env", NOWHERE)
+    write_settings(tmp_path / "lab.env", NOWHERE | {"MUC_ROOM": "lab@conference.localhost"})
     with shell(name, tmp_path) as controller:
         for typed, completed in COMPLETED:
             os.write(controller, f"{typed}\t".encode())
