@@ -85,6 +85,13 @@ def _kinds(text: str) -> list[str]:
     return kinds
 
 
+def _address(text: str) -> str:
+    match = re.fullmatch(r".+:([0-9]{1,5})", text)
+    if match is None or int(match[1]) > 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} is no HOST:PORT such as 127.0.0.1:5222")
+    return text
+
+
 def _server_name(text: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", text):
         raise argparse.ArgumentTypeError("a name has 1 to 64 letters, digits, - and _")
@@ -97,6 +104,7 @@ VALUES: dict[str, dict[str, Any]] = {
     "ENTRY": {"metavar": "NAME", "type": _server_name},
     "EVENTS": {"metavar": "N", "type": _number(MAX_EVENTS)},
     "FILES": {"metavar": "FILE"},
+    "HOST:PORT": {"type": _address},
     "KINDS": {"metavar": "KIND", "type": _kinds, "action": "extend"},
     "MS": {"type": _number(MAX_MS)},
     "PATH": {"type": Path, "action": Once},

@@ -99,6 +99,9 @@ def test_help_goes_to_stdout_whatever_the_settings(
     assert ran.stdout.startswith(f"usage: xmpp-bridge{usage} [-h]")
 
 
+NO_ADDRESSES = ("5222", ":5222", "localhost", "localhost:", "localhost:65536", "[::1]:-1", "")
+
+
 @pytest.mark.parametrize(
     ("words", "usage", "told"),
     [
@@ -111,6 +114,7 @@ def test_help_goes_to_stdout_whatever_the_settings(
         (["--env-fil3", "x"], " serve", "arguments: --env-fil3 x: --env-file?"),
         (["log", "--qqq"], " log", "arguments: --qqq\n"),
         (["check", "--repeat=1001"], " check", "is no number from 1 to 1000"),
+        *((["tap", "--listen", wrong], " tap", "is no HOST:PORT") for wrong in NO_ADDRESSES),
         (["--env-file=x", "check", "--env-file", "y"], " check", "--env-file is given twice"),
         (["--env-file", "x", "--env-file", "y"], " serve", "--env-file is given twice"),
         (["--env-file", "x", "expect", "f", "-k", "a", "--env-file=y"], " expect", "given twice"),

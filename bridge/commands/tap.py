@@ -197,8 +197,9 @@ def _listening(text: str) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         sock = socket.create_server((host.strip("[]"), int(port)), family=family, backlog=128)
-    except (OSError, ValueError, OverflowError) as error:
-        raise UsageError(f"--listen {text!r}: {getattr(error, 'strerror', '')}") from error
+    except (OSError, UnicodeError) as error:  # a name that no host can have
+        why = error.strerror if isinstance(error, OSError) else error
+        raise UsageError(f"--listen {text!r}: {why}") from error
     sock.setblocking(False)
     if not ipaddress.ip_address(sock.getsockname()[0]).is_loopback:
         complain(f"WARNING: --listen {quoted(text)} lets others in this network use tap")

@@ -153,7 +153,7 @@ def test_a_program_is_started_with_the_systems_anchors_beside_taps(place: Place)
         ([], SHOW, {"NODE_TLS_REJECT_UNAUTHORIZED": "0"}, "NODE_TLS_REJECT_UNAUTHORIZED is 0"),
         (["--component", "--login"], SHOW, {}, "--login"),
         (["--to", "a b"], SHOW, {}, "--to"),
-        (["--listen", "5222"], SHOW, {}, "--listen"),
+        (["--listen", f"{'x' * 64}:5222"], SHOW, {}, "--listen 'xxx"),
         (["--for", "soon"], SHOW, {}, "--for"),
         (["--pseudonyms"], SHOW, {}, "--report"),
     ],
