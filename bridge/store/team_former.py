@@ -108,9 +108,9 @@ def follow(
                         log.warning("a batch in %s is damaged: %s", path, lost)
                     database.all(KEEP, (run, number))
                 spool.execute("DELETE FROM batches WHERE id = ?", (id_,))
-    except sqlite3.OperationalError as error:
-        raise BusyStoreError(f"{str(path)!r}: {error}") from error
     except sqlite3.Error as error:
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY:
+            raise BusyStoreError(f"{str(path)!r}: {error}") from error
         raise NotOurStoreError(f"what waits in {str(path)!r} cannot be read: {error}") from error
 
 

@@ -249,13 +249,17 @@ async def read_store(search: Search) -> dict[str, object]:
 async def _add_unrecorded(search: Search, records: Sequence[Record], last: int) -> None:
     """Add `records` from memory that the store lacks; memory was read up to the number `last`.
 
-    Once an entry from memory is on the page, `next` is a cursor of the journal.
+    Once an entry from memory is on the page, `next` is a cursor of the journal. What follows it in
+    memory may be in the store, so a page of the store takes all of `records` or none.
     """
     page, journal, added = search.page, search.link.participant.journal, False
+    recorded = [*page.entries]
     for record in records:
         fits = await search.add(record.event, partial(journal.encode, record))
         if fits is False:
             page.more, last = True, record.number - 1
+            if recorded:
+                page.entries, added = recorded, False
             break
         added = added or fits is True
     if added:

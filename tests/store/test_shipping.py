@@ -279,6 +279,20 @@ async def test_equal_messages_in_two_batches_of_a_former_bridge_stay_two(
     assert _marks(team) == [0, 1, 2, 3]
 
 
+async def test_a_spool_that_cannot_be_read_is_named_and_ships_nothing_until_it_is_gone(
+    team: Team,
+) -> None:
+    with closing(sqlite3.connect(team.file.with_name(SPOOL))) as spool, spool:
+        spool.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        spool.execute("CREATE TABLE batches (others)")
+    async with _member(team) as member:
+        member.hears(1)
+        await until(lambda: any(SPOOL in each for each in member.warnings))
+        team.file.with_name(SPOOL).unlink()
+        await until(lambda: _marks(team) == [1])
+        await until(lambda: not member.warnings)
+
+
 async def test_a_full_file_loses_the_oldest_and_counts_them(
     team: Team, postgresql: Postgresql, monkeypatch: pytest.MonkeyPatch
 ) -> None:

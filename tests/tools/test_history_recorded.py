@@ -302,6 +302,26 @@ async def test_what_the_store_has_is_told_once_however_much_came_since(shelf: Sh
     assert bodies(page) == ["7"]
 
 
+@in_both
+@pytest.mark.parametrize("limit", [2, 3, 4])
+async def test_what_waits_for_the_store_is_told_once_on_however_many_pages(
+    shelf: Shelf, limit: int
+) -> None:
+    async def flush() -> int:
+        return 1
+
+    played, said = _played(shelf), [MessageReceived(f"{ROOM}/W", "W", each) for each in "abc"]
+    for each in said:
+        played.publish(each, at=NOW + 1)
+    shelf.put(MessageReceived(f"{ROOM}/W", "W", "before"), said[1], at=NOW + 1)
+    told, asked = list[str](), {"after": iso(1)}
+    with closing(Reader(shelf.place, ACCOUNT, flush)) as played.reader:
+        for _ in range(6):
+            page = await page_of(played, limit=limit, **asked)
+            told, asked = told + bodies(page), {"since": page["next"]}
+    assert told == ["before", "b", "now", "a", "c"]
+
+
 async def test_old_history_that_the_store_has_is_not_told_again_from_memory(shelf: Shelf) -> None:
     shelf.put(MessageReceived(f"{ROOM}/W", "W", "old"), at=NOW)
     walk = await shelf.reader.walk([ROOM], EventFilter())
