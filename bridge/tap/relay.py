@@ -179,6 +179,8 @@ class Relay:
             answer, account = self._login.receive(element)
             self._waits = account != ""
             answers = [LogIn(answer)] if self._waits else [self._told(answer)]
+            if "<not-authorized" in answer:
+                answers.insert(0, Remark("own-refusal", {}))
         elif tag == f"{{{SASL}}}auth" and mechanism.endswith("-PLUS"):
             refusal = self.refuse("invalid-mechanism")
             answers = [Remark("binds", {"mechanism": quoted(mechanism)}), refusal]

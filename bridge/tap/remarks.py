@@ -17,6 +17,10 @@ own-login: login; note, RFC 6120, 6
     The client logged in to tap by {mechanism}{flag}, and tap to the server by {own}. What the
     server would have answered to the client's own login is not known.
     -> Run tap without --login to see that answer.
+own-refusal: login; error, RFC 6120, 6.5
+    Tap refused the client's login, and the server was not asked: the client's user name or password
+    is not the one of tap's settings.
+    -> Compare both with XMPP_USERNAME and XMPP_PASSWORD: either side may be wrong.
 server-login: login; error, RFC 6120, 6.5
     The client knows the password, and the server refused tap's login. {message}
     -> {hint}

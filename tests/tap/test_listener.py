@@ -252,7 +252,7 @@ async def test_a_wrong_password_of_the_bot_stays_with_tap(
         async with tapped(settings, tmp_path, login=True) as tap:
             wrong = settings._replace(password=type(settings.password)("wrong"))
             await refused(behind(tap, wrong))
-        assert tap.names() == ["login refused-login"]
+        assert tap.names() == ["login own-refusal", "login refused-login"]
         assert b"<auth" not in server.heard
 
 
