@@ -23,7 +23,7 @@ from bridge.capture.escapes import mended
 from bridge.capture.failures import Failure, Failures
 from bridge.capture.formats import ROWS
 from bridge.capture.fragments import Fragment, Fragments, Line
-from bridge.capture.stanza import FAILURE, FOOTER, HOLE, LogPlace, Stanza
+from bridge.capture.stanza import CUT, FAILURE, FOOTER, HOLE, LogPlace, Stanza
 from bridge.capture.times import time_in
 from bridge.newest import Newest
 from bridge.wire.names import HEADER
@@ -447,6 +447,8 @@ class LogReader:
         elements, rest = elements_of(xml)
         if "<" in rest or not elements:
             elements.append(Element(HOLE))
+        if elements[0].tag == CUT:
+            elements = [Element(FOOTER, {"cut": "true"})]
         yield Fragment(place, seconds, _OURS, session, elements, xml, (source,), sent)
 
 

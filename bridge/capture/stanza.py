@@ -26,6 +26,10 @@ An error of the server that the exception passes on is in it.
 AROUND = "around"
 """The attribute of a hole with the text in which a forbidden character stands, if that is known."""
 
+CUT = "{urn:xmpp-bridge:tap}cut"
+"""The tag of an element that `tap` writes where the server ended the connection, but not the
+stream. It is read as a `FOOTER` with the attribute `cut`."""
+
 PAUSE = "{urn:xmpp-bridge:tap}pause"
 """The tag of an element that stands for a time until which no further stanza came. `tap` writes it
 when it stops."""

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from xml.etree.ElementTree import Element, SubElement
 
-from bridge.capture.stanza import FOOTER, HOLE, SOMEBODY, STANZA_TAGS
+from bridge.capture.stanza import CUT, FOOTER, HOLE, SOMEBODY, STANZA_TAGS
 from bridge.logs import FileHandler
 from bridge.recording.tapped import MAX_BYTES, lock_file
 from bridge.wire.names import BIND, HEADER, domain_of, local, lower_bare
@@ -91,7 +91,7 @@ def recorded(sent: bool, element: Element, raw: bytes, rooms: Collection[str]) -
     settings may put at the same domain.
     """
     if element.tag == FOOTER:
-        return STREAM_FOOTER, 0
+        return written(Element(CUT)) if element.get("cut") else STREAM_FOOTER, 0
     if element.tag == HOLE:
         return "<", len(raw)
     is_stanza, services = element.tag in STANZA_TAGS, set(map(domain_of, rooms))

@@ -8,7 +8,10 @@ from xml.etree.ElementTree import Element
 
 import pytest
 
+from bridge.capture.capture import Capture
 from bridge.capture.elements import elements_of
+from bridge.capture.finding import Finding
+from bridge.commands.explain import read_log
 from bridge.recording.tapped import (
     MAX_BYTES,
     file_of,
@@ -81,7 +84,29 @@ def test_what_comes_once_a_side_has_gone_begins_no_stream(sent: bool, tmp_path: 
     witness.end(session, not sent)
     witness.close("localhost")
     assert len(witness.capture.streams) == 1
-    assert [entry["xml"] for entry in entries(record)] == ["<presence/>", STREAM_FOOTER]
+    end = STREAM_FOOTER if sent else '<cut xmlns="urn:xmpp-bridge:tap"/>'
+    assert [entry["xml"] for entry in entries(record)] == ["<presence/>", end]
+
+
+@pytest.mark.parametrize("sent", [True, False])
+def test_who_reads_the_file_finds_what_tap_found_of_a_connection_that_broke(
+    sent: bool, tmp_path: Path
+) -> None:
+    record, shown = CaptureFile(tmp_path, "bot@localhost"), list[Finding]()
+    witness = Witness(record, [ROOM], shown.append, clock=lambda: NOW)
+    session = witness.begin()
+    for is_own in (True, False):
+        witness.take(session, is_own, element(STREAM), STREAM.encode())
+    witness.end(session, sent)
+    witness.close("localhost")
+    capture, path = Capture(), record.path
+    assert path is not None
+    with path.open("rb") as file:
+        read_log(file, "tap.jsonl", capture)
+    capture.finish()
+    (stream,) = capture.streams
+    assert [each.cause for each in stream.findings()] == [each.cause for each in shown]
+    assert shown or sent
 
 
 @pytest.mark.parametrize(
