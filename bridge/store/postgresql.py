@@ -15,7 +15,7 @@ from bridge.store.errors import (
     NotOurStoreError,
     StoreError,
 )
-from bridge.store.postgresql_connection import MAX_ID, NEWEST, DatabaseConnection
+from bridge.store.postgresql_connection import MAX_ID, NEEDED, NEWEST, DatabaseConnection
 from bridge.store.postgresql_tables import (
     ATTEND,
     BYTES,
@@ -82,7 +82,7 @@ class PostgresqlDatabase(DatabaseConnection, SqlDatabase):
             self.may_delete = bool(writable and deletes)
             """Whether the role may delete."""
             if writable and not adds:
-                raise ForbiddenStoreError(f"{url}: this role may only read")
+                raise ForbiddenStoreError(f"{url}: this role may only read; {NEEDED}")
         except BaseException:  # after any error, only we can close the connection
             self.close()
             raise

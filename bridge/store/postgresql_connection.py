@@ -79,6 +79,7 @@ OTHER_TABLES = "42P07"
 FORBIDDEN = "42501"
 READ_ONLY = "25006"
 
+NEEDED = "docs/store.md says what a role needs for its tables"
 MAKE_IT = "`xmpp-bridge record --prepare-store` makes them, under a role that may"
 ELSEWHERE = "name another database, or another schema by its `search_path`"
 
@@ -169,14 +170,15 @@ def translated(url: DatabaseUrl) -> Iterator[None]:
     try:
         yield
     except psycopg.Error as error:
-        text, state = _text(url, error), error.sqlstate or ""
+        # The whole text quotes our statement, too.
+        text = _text(url, error.diag.message_primary or str(error))
+        state = error.sqlstate or ""
         if state in REPEATED:
             raise BusyStoreError(text) from error
         if state in NO_TABLES:
             raise NotOurStoreError(f"{url} has no tables of a store; {MAKE_IT}") from error
         if state == FORBIDDEN:
-            needed = "docs/store.md says what a role needs for its tables"
-            raise NotOurStoreError(f"{text}; {needed}; {MAKE_IT}") from error
+            raise NotOurStoreError(f"{text}; {NEEDED}; {MAKE_IT}") from error
         if state == OTHER_TABLES:
             raise NotOurStoreError(f"{text}; {ELSEWHERE}") from error
         lost = isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
@@ -188,9 +190,9 @@ def translated(url: DatabaseUrl) -> Iterator[None]:
         raise StoreError(text) from error
 
 
-def _text(url: DatabaseUrl, error: Exception) -> str:
+def _text(url: DatabaseUrl, error: str) -> str:
     """Return the error as one line without the password."""
-    text = " ".join(str(error).split())
+    text = " ".join(error.split())
     if url.password is not None:  # before the text is cut, which may leave half a password
         text = text.replace(url.password.reveal(), "***")
     return f"{url}: {one_line(text, MAX_MESSAGE)}"

@@ -134,5 +134,11 @@ def test_each_role_can_do_its_part_with_what_the_page_grants_it(
                     store.set_ageing(store.ageing())
     with closing(PostgresqlDatabase(as_("readers").url, writable=False)) as reading:
         assert reading.newest() == 2
-    with pytest.raises(NotOurStoreError, match="may only read"):
+    with pytest.raises(NotOurStoreError, match=r"may only read; docs/store\.md says"):
         PostgresqlDatabase(as_("readers").url)
+    empty = postgresql.team(tmp_path, making=False)
+    url = replace(empty.url, parameters={**empty.url.parameters, "user": "readers"})
+    schema = url.parameters["options"].partition("=")[2]
+    postgresql.query(f"GRANT USAGE ON SCHEMA {schema} TO readers")
+    with pytest.raises(NotOurStoreError, match=rf"denied for schema {schema}; docs/store\.md says"):
+        PostgresqlDatabase(url, making=True)

@@ -138,9 +138,10 @@ class Postgresql:
         self.query(f"CREATE SCHEMA {name}")
         return f"{self.url()}&options=-csearch_path%3D{name}"
 
-    def team(self, folder: Path) -> Team:
+    def team(self, folder: Path, *, making: bool = True) -> Team:
         place = Team(database_url(self.new()), folder / "team.db", 10)
-        PostgresqlDatabase(place.url, making=True).close()
+        if making:
+            PostgresqlDatabase(place.url, making=True).close()
         return place
 
     def _run(self, program: str, *arguments: str) -> None:
