@@ -153,7 +153,7 @@ class RoomView:
         if columns is not None:
             limit = min(limit, max(columns - EVENT_INDENT - len("<>") - 2, 2))
         nickname = f"<{cut(formatting.unambiguous_nickname(said.sender), limit)}>"
-        nickname = padded(nickname, NICKNAME_WIDTH + len("<>"))
+        nickname = padded(nickname, min(NICKNAME_WIDTH, limit) + len("<>"))
         about = one_line(formatting.notes_on_message(events.encode(said)), NOTES_LIMIT)
         if about and said.body:
             about += " "

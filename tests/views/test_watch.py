@@ -168,7 +168,7 @@ def _assert_unforged(shown: str, columns: int | None) -> None:
     assert all(line.startswith(" ") or (columns == 1) for line in rest)
     printable = shown.replace("\n", "").replace("\t", "" if columns is None else "\t")
     assert not re.search("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\ud800-\udfff]", printable)
-    if columns is not None and columns >= 30:  # a terminal breaks no line by itself
+    if columns is not None and columns >= 20:  # a terminal breaks no line by itself
         assert all(width(line) <= columns for line in (first, *rest))
 
 
