@@ -101,7 +101,9 @@ async def check(
         case "text":
             lines = reasons
         case "json":
-            encoded = _json(first, reports, times) | ({"warnings": reasons} if reasons else {})
+            encoded = _json(configuration, first, reports, times) | (
+                {"warnings": reasons} if reasons else {}
+            )
             lines = [json.dumps(encoded | _in_effect(configuration))]
         case "prometheus":
             lines = monitoring.exposition(settings.rooms, reports, now)
@@ -121,13 +123,16 @@ def show_unconfigured(configuration: Configuration, first: CheckStage, form: str
     report = unconfigured(configuration, first)
     match form:
         case "json":
-            problems = [one_line(str(problem)) for problem in configuration.problems]
-            encoded = report.encode() | {"problems": problems} | _in_effect(configuration)
+            encoded = report.encode() | _problems(configuration) | _in_effect(configuration)
             write_out(json.dumps(encoded))
         case "prometheus":
             write_out("\n".join(monitoring.exposition([""], [report], datetime.now(UTC))))
         case "nagios":
             write_out(monitoring.plugin_line(Level.UNKNOWN, report.diagnosis))
+
+
+def _problems(configuration: Configuration) -> dict[str, object]:
+    return {"problems": [one_line(str(problem)) for problem in configuration.problems]}
 
 
 def _in_effect(configuration: Configuration) -> dict[str, object]:
@@ -167,9 +172,12 @@ class _Screen:
         self.put(lines, following[0][0] if following else "")
 
 
-def _json(first: CheckStage, reports: Sequence[Report], times: int) -> dict[str, object]:
+def _json(
+    configuration: Configuration, first: CheckStage, reports: Sequence[Report], times: int
+) -> dict[str, object]:
     """Return the reports of `times` runs as JSON shows them, each with the stage `first`."""
-    runs = [report.preceded_by(first).encode() | {"problems": []} for report in reports]
+    problems = _problems(configuration)
+    runs = [report.preceded_by(first).encode() | problems for report in reports]
     if times == 1:
         return runs[0]
     taken = {
