@@ -213,23 +213,26 @@ class Walk:
         """Return an event out of the store as a record of the journal."""
         return Record(row.id, row.at, decode(row.event), row.room)
 
-    async def unrecorded(self, records: Sequence[Record], run: str) -> list[Record]:
-        """Return the `records`, which `run` has observed, that the store lacked as we read it."""
+    async def unrecorded(self, records: Sequence[Record], run: str, first: int = 0) -> list[Record]:
+        """Return the `records` from the number `first` on that the store lacked as we read it.
+
+        `run` has observed them. The records before `first` have rows that stand for no other.
+        """
         domain, base = self._query.domain, self._extent.base
         last = self._span.last - base + self._extent.sent
 
         def missing(database: Reading) -> list[Record]:
-            lacking = list[Record]()
+            known = set[int]()
             for room in {record.room for record in records}:
                 ours = [record for record in records if record.room == room]
                 wanted = [_wanted(record) for record in ours]
-                looked = [
-                    [row for row in alike if -base <= row.id <= last]
-                    for alike in database.alike(room, domain, wanted, run)
-                ]
-                rows = paired(wanted, looked, set())
-                lacking += [it for it, row in zip(ours, rows, strict=True) if row is None]
-            return sorted(lacking, key=lambda record: record.number)
+                alike = database.alike(room, domain, wanted, run)
+                # An event may have a row in the file, and one in a team's database.
+                for least, most in ((1, last), (-base, -1)):
+                    looked = [[row for row in it if least <= row.id <= most] for it in alike]
+                    rows = zip(ours, paired(wanted, looked, set()), strict=True)
+                    known |= {it.number for it, row in rows if row is not None}
+            return [it for it in records if it.number >= first and it.number not in known]
 
         return await self._reader.ask(missing)
 

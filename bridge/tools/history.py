@@ -12,6 +12,7 @@ from bridge.mcp.schema import Unlisted, always
 from bridge.mcp.toolset import tool
 from bridge.store.database import Recorded
 from bridge.store.errors import StoreError, left_out
+from bridge.store.pairing import SAME_SECONDS
 from bridge.text import iso, iso_of, quoted
 from bridge.tools import paging
 from bridge.tools.entries import FIELDS, RESULT_BYTES, Entry, brief, fit, fold_repeat, json_size
@@ -240,7 +241,10 @@ async def read_store(search: Search) -> dict[str, object]:
         page.gap = paging.lost(walk.gap)
     page.next = walk.next
     if seen and not page.more:
-        missing = await walk.unrecorded(seen, journal.numbering.epoch)
+        since, first = seen[0].at - 2 * SAME_SECONDS, seen[0].number
+        before = [it for it in records.after(records.forgotten) if it.number < first]
+        recent = [it for it in before if it.at >= since]
+        missing = await walk.unrecorded([*recent, *seen], journal.numbering.epoch, first)
         await _add_unrecorded(search, missing, seen[-1].number)
     damaged = [left_out(walk.unreadable)] if walk.unreadable else []
     return {"oldest": walk.oldest, "warnings": link.warnings() + damaged}

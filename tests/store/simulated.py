@@ -401,6 +401,7 @@ class World:
         self.people = [Person(file) for file in self.files]
         self.heard: dict[int, float] = {}
         self.repeated = set[int]()
+        self.asked = list[float]()
         self.jump = 0.0
         self._marks = self._runs = 0
 
@@ -418,6 +419,7 @@ class World:
     def enter(self, bridge: Bridge) -> None:
         if not bridge.inside:
             bridge.inside, bridge.asked = True, self.now
+            self.asked.append(self.now)
             if self.late.random() < 0.7:
                 self.hear(bridge)
 
@@ -591,6 +593,12 @@ class World:
         self.enter(self.bridges[-1])
         self.pass_time(15, tick=3.0)
 
+    def in_doubt(self) -> bool:
+        """Whether an equal message was said so soon before a bridge asked that it may stand for
+        one that came after: the clocks of two machines cannot be compared more exactly."""
+        said = [self.heard[mark] for mark in self.repeated & self.heard.keys()]
+        return any(0 <= at - it <= shipping.SKEW_SECONDS for at in self.asked for it in said)
+
     def check(self) -> None:
         """What was heard is shown once to everybody, or lies in a gap; and no gap is false."""
         fresh = Person(self.files[0])
@@ -611,7 +619,7 @@ class World:
             assert many <= len(self.repeated & self.heard.keys()), "an equal message shown twice"
             kept = [it.happened.event.get("jid") for it in table.rows[person.begins :]]
             shown_all = many == sum(mark in self.repeated for mark in kept)
-            assert shown_all or person.early, "a reader missed an equal message"
+            assert shown_all or person.early or self.in_doubt(), "a reader missed an equal message"
         ahead = EPOCH if self.base else self.files[0].ahead
         rows = _with_gaps(cast("Any", table), DOMAIN, [row.recorded() for row in table.rows])
         assert rows is not None

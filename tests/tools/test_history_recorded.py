@@ -322,6 +322,23 @@ async def test_what_waits_for_the_store_is_told_once_on_however_many_pages(
     assert told == ["before", "b", "now", "a", "c"]
 
 
+@in_both
+@pytest.mark.parametrize("run", ["epoch", "another"])
+async def test_a_message_that_waits_for_the_store_is_told_beside_an_equal_one(
+    shelf: Shelf, run: str
+) -> None:
+    async def flush() -> int:
+        return 3
+
+    played, said = _played(shelf), MessageReceived(f"{ROOM}/W", "W", "again")
+    for at in (NOW + 1, NOW + 5):
+        played.publish(said, at=at)
+    shelf.put(said, at=NOW + 1, by=Observer(ACCOUNT, "Me", run))
+    with closing(Reader(shelf.place, ACCOUNT, flush)) as played.reader:
+        page = await page_of(played, after=iso(1), detail="full")
+    assert bodies(page) == ["again", "again"]
+
+
 async def test_old_history_that_the_store_has_is_not_told_again_from_memory(shelf: Shelf) -> None:
     shelf.put(MessageReceived(f"{ROOM}/W", "W", "old"), at=NOW)
     walk = await shelf.reader.walk([ROOM], EventFilter())

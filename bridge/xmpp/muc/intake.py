@@ -1,5 +1,6 @@
 """Makes events of what a room sends: drops forgeries and duplicates, and dates its history."""
 
+import asyncio
 import time
 from collections.abc import Callable, Hashable
 from math import inf
@@ -28,6 +29,39 @@ HISTORY_SECONDS = 10.0
 """The longest time of a room's history. Occupants who go on speaking cannot prolong it."""
 
 
+BEAT_SECONDS = 0.5
+"""How often we look whether we stood still, while a room may send its history."""
+
+
+class Awake:
+    """A clock that stands still while this process does, as in a machine that sleeps.
+
+    It does so only while it is watched. What a room sent meanwhile is read before the next beat.
+    """
+
+    def __init__(self) -> None:
+        self._lost = 0.0
+        self._due = inf
+        """When the next beat is so late that we stood still; infinite if none is to come."""
+
+    def time(self, now: float) -> float:
+        """Return the time of this clock at a time of the loop's clock."""
+        return min(now, self._due) - self._lost
+
+    def watch(self, is_needed: Callable[[float], bool]) -> None:
+        """Note at every beat that we run, as long as `is_needed` says so at the time of it."""
+        if self._due == inf:
+            self._beat(is_needed)
+
+    def _beat(self, is_needed: Callable[[float], bool]) -> None:
+        loop = asyncio.get_running_loop()
+        time_ = self.time(now := loop.time())
+        self._lost, self._due = now - time_, inf
+        if is_needed(time_):
+            self._due = now + 2 * BEAT_SECONDS
+            loop.call_later(BEAT_SECONDS, self._beat, is_needed)
+
+
 class HistoryWindow:
     """The time in which a room may send its history, after it has let us in.
 
@@ -37,7 +71,7 @@ class HistoryWindow:
     instead of their own. After that time a stamp proves nothing, since an occupant may write a
     stamp into a live message.
 
-    All times are seconds of the loop's clock. The window closes at the first of these:
+    All times are seconds of the clock `Awake`. The window closes at the first of these:
 
     - the subject
     - the first live message of an occupant
@@ -95,13 +129,25 @@ class Intake:
         self.description = Description()
         """The newest description that the room gave of itself."""
         self._on_description = on_description
+        self._awake = Awake()
         self.history = HistoryWindow()
         """The time in which the room may be sending its history."""
+
+    def hear(self, now: float, *, entering: bool) -> tuple[float, bool]:
+        """Note that the room sent something; return when, and whether it may be its history.
+
+        `now` is the time on the loop's clock, and the result is one on the clock `Awake`.
+        """
+        awake = self._awake.time(now)
+        take_note = self.history.open if entering else self.history.hear
+        take_note(awake)
+        self._awake.watch(self.history.is_open)
+        return awake, self.history.is_open(awake)
 
     def read(self, stanza: Element, *, own: str, now: float = 0.0) -> list[Event]:
         """Return the events in `stanza` from the room, in which we are the occupant `own`.
 
-        `now` is the time on the loop's clock.
+        `now` is the time on the clock `Awake`.
 
         An answer to disco#info has no events: it describes the room. It also says whether the
         stanza ids in the room's messages can be trusted.

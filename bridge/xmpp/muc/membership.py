@@ -464,13 +464,11 @@ class Membership:
             self._join.take_answer(stanza)
         # While we are on the way in, another occupant may have the nickname that we asked for.
         own = self.occupant if self._state is State.INSIDE else ""
-        now, history = asyncio.get_running_loop().time(), self._intake.history
+        now = asyncio.get_running_loop().time()
         entering = self._state is State.ENTERING
-        take_note = history.open if entering else history.hear
-        take_note(now)
-        arriving = history.is_open(now)
+        awake, arriving = self._intake.hear(now, entering=entering)
         listed = events.OccupantJoined if self._comes_first else events.SubjectChanged
-        for event in self._intake.read(stanza, own=own, now=now):
+        for event in self._intake.read(stanza, own=own, now=awake):
             # A stanza that we cannot read may be an invitation, and a room sends these to accounts
             # outside, too.
             if not isinstance(event, events.StanzaDamaged):

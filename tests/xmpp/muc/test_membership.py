@@ -15,6 +15,7 @@ from bridge.xmpp.model.events import ConnectionChanged, Gap, MessageSent, Occupa
 from bridge.xmpp.model.faults import ConnectionFailedError, Fault, NotReflectedError, Place, Retry
 from bridge.xmpp.model.journal import Journal
 from bridge.xmpp.muc import payloads
+from bridge.xmpp.muc.intake import QUIET_SECONDS
 from bridge.xmpp.muc.membership import Membership
 from bridge.xmpp.muc.participant import Participant
 from bridge.xmpp.muc.publisher import Publisher
@@ -537,6 +538,19 @@ async def test_what_the_room_tells_because_we_came_is_marked_and_what_happens_th
         ("message", False),
         ("subject", False),
     ]
+
+
+async def test_history_that_we_read_late_since_we_stood_still_is_history() -> None:
+    stamp = f"<delay xmlns='urn:xmpp:delay' from='{PLACE.room}' stamp='2026-01-01T00:00:00Z'/>"
+    staying = Inside(Standing(), TIMING)
+    async with staying.running(staying.entering()):
+        await staying.joined()
+        time.sleep(QUIET_SECONDS + 0.1)  # noqa: ASYNC251 - that is what the test is about
+        staying.membership.receive(parsed(SAID.replace("<body>", f"{stamp}<body>")))
+        await asyncio.sleep(QUIET_SECONDS + 0.1)
+        staying.membership.receive(parsed(SAID.replace("<body>", f"{stamp}<body>")))
+    said = [each for each in staying.records if each.event.kind == "message"]
+    assert [each.earlier for each in said] == [True, False]
 
 
 def present(extensions: str, more: str = "") -> Element:
