@@ -544,6 +544,10 @@ SILENT = {
         f">>> {REGISTER}",
         f"<<< <iq type='error' id='r' from='x.org' to='{ACCOUNT}'>{error('forbidden')}</iq>",
     ],
+    "the beginnings of two streams, from two clients": [
+        *[f">>> {HEADER}", f"<<< {HEADER}", OFFER.format(MECHANISMS), "And with the other client:"],
+        *[f">>> {HEADER}", f"<<< {HEADER}", OFFER.format(MECHANISMS)],
+    ],
     "the presence of another who left": [
         f"<<< <presence from='{ROOM}/Ann' to='{ACCOUNT}' type='unavailable'><x xmlns='{USER}'>",
         "x",
