@@ -172,7 +172,9 @@ a secret, and what looks like a key."""
 _LEVELS = (
     re.compile(r"\w(?:Exception|Error): [^\n]{15}"),
     *(
-        re.compile(rf"(?:\b(?:{each.upper()})\b|[\[=\"](?i:{each})\b|\s(?:{each}):)[^\n]{{15}}")
+        re.compile(
+            rf"(?:\b(?:{each.upper()})\b|[\[=\"](?i:{each})\b|\s(?:{each})(?::|\s\s|\t))[^\n]{{15}}"
+        )
         for each in ("fatal|severe|crit(?:ical)?|err(?:or)?|e", "warn(?:ing)?|w")
     ),
     re.compile(
@@ -197,4 +199,4 @@ def named_in(begin: str) -> str:
     at = max(begin.rfind("\n", 0, named.start()) + 1, named.end() - MAX_NAMED)
     line = begin[at:].partition("\n")[0].strip()
     what = "has" if named.re in _LEVELS else f"names {named[0]}:"
-    return f"; the log {what} {quoted(line, MAX_NAMED)}"
+    return f"the log {what} {quoted(line, MAX_NAMED)}"

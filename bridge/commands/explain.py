@@ -11,6 +11,7 @@ from bridge.capture.capture import Capture
 from bridge.capture.examined import Examined
 from bridge.capture.formats import NO_LOGS, how_to, named_in
 from bridge.capture.reader import LogReader
+from bridge.capture.stanza import STANZA_TAGS
 from bridge.capture.verdict import verdict
 from bridge.commands.exit import FAILURE, SUCCESS, USAGE, UsageError
 from bridge.commands.report import captured_page, report_path, write_captured
@@ -47,10 +48,11 @@ def run(parsed: argparse.Namespace) -> int:
     )
     report = report_path(parsed, parsed.files)
     readers = [_read(name, capture) for name in parsed.files or [STDIN]]
+    begin = "".join(reader.begin for reader in readers)
     if not any(reader.stanzas for reader in readers):
         part = f" ({capture.holes} {UNREAD})" if capture.holes else ""
-        begin = "".join(reader.begin for reader in readers)
-        nothing = f"no whole stanza was found whose sender is known{part}{named_in(begin)}"
+        nothing = f"no whole stanza was found whose sender is known{part}"
+        nothing += f"; {line}" if (line := named_in(begin)) else ""
         if (failed := capture.failure) is not None:
             nothing += f"; the program failed ({failed.place.words}): {failed.element.text}"
         complain(f"xmpp-bridge: {how_to(begin)}\n{one_line(nothing)}")
@@ -67,6 +69,8 @@ def run(parsed: argparse.Namespace) -> int:
         return FAILURE
     findings = (finding for examined in streams for finding in examined.findings())
     conclusion = verdict(findings, capture.holes)
+    if all(map(_is_unheard, capture.streams)) and (line := named_in(begin)):
+        conclusion += f" {line[0].upper()}{line[1:]}."
     if any(reader.has_undirected for reader in readers):
         conclusion += f" {UNDIRECTED}"
     pieces: Iterable[str]
@@ -109,6 +113,15 @@ def read_log(file: BufferedReader, name: str, capture: Capture) -> LogReader:
     for captured in reader.read(file):
         capture.take(captured)
     return reader
+
+
+def _is_unheard(examined: Examined) -> bool:
+    """Whether the log has no more than what the client sent for its login.
+
+    Then no stranger's words are in the log.
+    """
+    client, last = examined.stream.client, examined.stream.ending.last
+    return not client.has_received and last is not None and last.element.tag not in STANZA_TAGS
 
 
 def _fits(examined: Examined, account: str | None, nickname: str | None) -> bool:

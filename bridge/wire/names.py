@@ -204,9 +204,10 @@ def condition_of(error: Element) -> tuple[str, str | None]:
 
     The text may be the host to go to. RFC 3920 wrote `xml-not-well-formed` for `not-well-formed`,
     and the servers before it put their text into the error itself; WhatsApp's has the condition as
-    the attribute `text`. Some loggers leave namespaces out. Without a condition, a code tells it.
+    the attribute `text`. Some loggers leave namespaces out. Without a condition, a code tells it,
+    or the text is the name of what the error has instead.
     """
-    own, condition, text, host = split(error.tag)[0], "", None, None
+    own, condition, text, host, other = split(error.tag)[0], "", None, None, None
     for child in error:
         namespace, name = split(child.tag)
         name = name.removeprefix("xml-")
@@ -217,8 +218,11 @@ def condition_of(error: Element) -> tuple[str, str | None]:
         elif name in CONDITIONS and not condition:
             condition = name
             host = child.text if name == "see-other-host" else None
+        else:
+            other = other or name
     alone = error.get("text", "") or (error.text or "").strip()
     if not condition and alone in CONDITIONS:
         condition, alone = alone, ""
-    condition = condition or _OF_CODES.get(error.get("code", ""), "undefined-condition")
-    return condition, text or host or alone or None
+    condition = condition or _OF_CODES.get(error.get("code", ""), "")
+    text = text or host or alone or (None if condition else other)
+    return condition or "undefined-condition", text or None

@@ -95,6 +95,10 @@ NAMED: dict[str, tuple[list[str], str]] = {
         [f"<<< <message from='{ROOM}' to='{ACCOUNT}' type='error'><error code='406'/></message>"],
         "is not in it",
     ),
+    "a stream error with a name of the server's own": (
+        ["<<< <stream:error><ack id='1'/></stream:error>"],
+        'ended the connection (no known condition). It says: "ack"',
+    ),
     "an error cut off in its own tag, behind the code": (
         [f"<<< <message from='{ROOM}' to='{ACCOUNT}' type='error'><body/><error code='406' ty"],
         "is not in it",
@@ -594,6 +598,7 @@ def test_the_answer_of_the_clients_own_account_is_known_without_its_login() -> N
         ("10:00 [warning] SCRAM-SHA-256-PLUS: no binding", 'has "10:00 [warning] SCRAM-SHA-256-PL'),
         ('{"level":"fatal","msg":"expected features"}', 'has "{\\"level'),
         ("a SEVERE one is this:\nx.ConnectError: no route to host", 'has "x.ConnectError: no'),
+        ("Feb 19 10:44:25 m\terror\tno module mod_a", 'has "Feb 19 10:44:25 m'),
         ("10:00:01 s2s info we can't reach a.example", 'has "10:00:01 s2s info we'),
         ("I can't tell why it failed. an ERROR:", ""),
     ],

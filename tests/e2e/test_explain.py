@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.capture.logs import ASK, JOIN, LOGIN, STANZAS, bounce, refusal, said, says, timed
+from tests.capture.logs import ASK, JOIN, LOGIN, SASL, STANZAS, bounce, refusal, said, says, timed
 from tests.capture.test_failures import PYTHON
 from tests.e2e.bridge_process import COMMAND, run_in
 
@@ -97,6 +97,13 @@ def test_of_a_program_that_failed_before_any_stanza_the_exception_is_told() -> N
     assert (ran.returncode, ran.stdout) == (2, "")
     told = 'the program failed (in line 10): "KeyError" ("\'oslo\'") in "/srv/bot.py", line 31'
     assert ran.stderr.splitlines()[-1].endswith(told)
+
+
+@pytest.mark.parametrize("further", [[], [f"<<< <success xmlns='{SASL}'/>"], [says("hi")]])
+def test_a_log_that_has_only_a_login_is_quoted_with_its_first_error(further: list[str]) -> None:
+    auth = f">>> <auth xmlns='{SASL}' mechanism='PLAIN'>AGI=</auth>"
+    ran = explain(text="\n".join([auth, *further, "ERROR bot: authentication failure"]))
+    assert ("authentication failure" in ran.stdout) is (further == [])
 
 
 def test_what_is_no_log_is_said_with_what_was_looked_for(tmp_path: Path) -> None:
