@@ -71,16 +71,15 @@ Debian 12 has, goes on behind a failed part of it."""
 _HEADER = re.compile(rf"<(?:stream:)?stream(?=[\s>]){_ATTRIBUTES}>")
 TAG = re.compile(rf"<(/?)[A-Za-z_]{_ATTRIBUTES}>")
 """A whole tag. Its first group is a slash if the tag ends an element."""
-MIN_CUT = len("stream:")
-"""A name that is cut off behind fewer characters may be any."""
 LOST = "…"
 """Stands for the address of a stanza whose first tag is cut off before it."""
 BEGINS_TAG = re.compile(r"<[/?!A-Za-z_]")
 _CUT_TAG = re.compile(r"""\s*<([\w:-]+)((?:\s+[\w:]+=(?:"[^"<]*+"|'[^'<]*+'))*+)([^<>]*)$""")
 """The tag in which a log cuts a stanza off: its name, its whole attributes, and the rest."""
-_CUT_NAMES = {"error": sorted(CONDITIONS), "stream:error": sorted(CONDITIONS), "": ["stream:error"]}
-"""What a name that the log cuts off may be, by the element that it is in. No other name of a
-stream's element begins with `stream:e`."""
+_CUT_NAMES = dict.fromkeys(("error", "stream:error"), ("text", *CONDITIONS)) | {
+    "": ("stream:error", "stream:features", "stream:stream", "success", "starttls")
+}
+"""What a name that the log cuts off may be, by the element that it is in."""
 _MARKUP = re.compile(r"(?<=<)[*`]+|(?<=[^\s>*`])[*`]+(?=/?>)|(?<=\s)[*`]+(?=[\w:]+=)")
 """Signs of Markdown around a name in a tag."""
 _UNCLOSED = re.compile(r"""=(['"])([^'"<>=]*?)(?=\s[\w:]+=\1)""")
@@ -227,7 +226,7 @@ def _closed(cut: re.Match[str], inside: str) -> str:
     name, attributes, rest = cut.groups()
     if not rest and not attributes:
         meant = [each for each in _CUT_NAMES.get(inside, ()) if each.startswith(name)]
-        name = meant[0] if len(meant) == 1 and len(name) > MIN_CUT else name
+        name = meant[0] if len(meant) == 1 else name
     if name in _NAMELESS and " from=" not in attributes:
         attributes += f" from='{LOST}'"
     if name == "failure" and SASL.startswith(rest.partition("=")[2][1:]):

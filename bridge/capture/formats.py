@@ -156,8 +156,8 @@ MAX_NAMED = 200
 
 _CONDITION = re.compile(
     rf"(?<![\w-])(?:{'|'.join(each for each in sorted(CONDITIONS) if '-' in each)})(?![\w-])"
-    r"|(?:(?<=rror: )|(?<=rror )|(?<=rror type: )|(?<=xception: )|(?<=[<(])|(?<=\(['\"])|(?<=\(u'))"
-    r"(?:conflict|forbidden|gone|reset)\b|(?<=: )(?:conflict|forbidden)(?=\s*$)",
+    r"|(?:(?<=rror: )|(?<=rror )|(?<=rror type: )|(?<=xception: )|(?<=[<(,])|(?<=\(['\"])"
+    r"|(?<=\(u'))(?:conflict|forbidden|gone|reset)\b|(?<=: )(?:conflict|forbidden)(?=\s*$)",
     re.MULTILINE,
 )
 _SECRET = re.compile(
@@ -173,12 +173,14 @@ _LEVELS = (
     re.compile(r"\w(?:Exception|Error): [^\n]{15}"),
     *(
         re.compile(
-            rf"(?:\b(?:{each.upper()})\b|[\[=\"](?i:{each})\b|\s(?:{each})(?::|\s\s|\t))[^\n]{{15}}"
+            rf"(?:\b(?:{each.upper()})\b|[\[=\"](?i:{each})\b|\s(?:{each})(?::|[ \t]{{2}}|\t)"
+            rf"|^[^\w\n]*(?i:{each})\b)[^\n]{{15}}",
+            re.MULTILINE,
         )
-        for each in ("fatal|severe|crit(?:ical)?|err(?:or)?|e", "warn(?:ing)?|w")
+        for each in ("fatal|severe|crit(?:ical)?|err(?:or)?", "warn(?:ing)?")
     ),
     re.compile(
-        r"(?<=\d\d:\d\d)[^\n]*\b(?:fail|refus|den[iy]|invalid|unable|time[sd]? ?out|can(?:not|'t))"
+        r"(?<=\d\d:\d\d)[^\n]*\b(?:fail|refus|den[iy]|invalid|unable|timed out|can(?:not|'t))"
     ),
 )
 """An exception; what a logger writes before an error, and before a warning, with the beginning of

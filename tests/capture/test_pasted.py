@@ -87,6 +87,10 @@ NAMED: dict[str, tuple[list[str], str]] = {
         [REFUSAL[: REFUSAL.index("ion-required")]],
         "members only",
     ),
+    "an end of the stream cut in the name of its condition": (
+        ["<<< <stream:error><not-w"],
+        "ended the connection (not-well-formed)",
+    ),
     "an end of the stream cut in its name": (
         [PING, "<<< <stream:er"],
         "ended the connection (no known condition)",
@@ -599,6 +603,9 @@ def test_the_answer_of_the_clients_own_account_is_known_without_its_login() -> N
         ('{"level":"fatal","msg":"expected features"}', 'has "{\\"level'),
         ("a SEVERE one is this:\nx.ConnectError: no route to host", 'has "x.ConnectError: no'),
         ("Feb 19 10:44:25 m\terror\tno module mod_a", 'has "Feb 19 10:44:25 m'),
+        ("an error\n\n`warn No component, bouncing", 'has "`warn No component'),
+        ('<iq xmlns="w:p" to="example.org" type="get">', ""),
+        ("[{stanza_error,auth,403,forbidden,", "names forbidden"),
         ("10:00:01 s2s info we can't reach a.example", 'has "10:00:01 s2s info we'),
         ("I can't tell why it failed. an ERROR:", ""),
     ],
