@@ -137,6 +137,8 @@ class Capture:
                 continue
             place = next(filter(_may_be_timeout, ended[0].findings())).place
             seconds = sum(lengths) / len(lengths)
+            if all(each.stream.ending.heard for each in ended):
+                continue  # the messages may have ended the program
             said = [each.stream.ending.ignored for each in ended]
             why = said[-1] if all(said) else ""
             ended[0].add([cause("period", place, count=len(ended), seconds=seconds, ignored=why)])

@@ -62,7 +62,7 @@ name-taken: ended; error, XEP-0114, 3
     -> Another copy of the component is connected, or the server serves that name itself, as a host
     or by a module: end that, or give the component a name of its own.
 cut: ended; error, RFC 6120, 4.6
-    The connection broke, and neither side had ended the stream{after}.{ignored}
+    The connection broke, and neither side had ended the stream{after}.{got}{ignored}
     -> See whether the program ended; otherwise look at the network between the client and the
     server. If the stream was silent before, let the client ping the server (XEP-0199).
 crashed: ended; error, RFC 6120, 4.6

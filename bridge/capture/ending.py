@@ -53,6 +53,13 @@ class Ending:
     silences: tuple[Finding, ...] = ()
     """The finding that the server has not answered, until it answers."""
 
+    @property
+    def heard(self) -> Stanza | None:
+        """The message with a body that the log ends with; None if it ends with something else."""
+        last = self.last
+        is_heard = last is not None and not last.sent and last.element.findtext("body")
+        return last if is_heard else None
+
     def take(self, client: Entity, login: LoginState, stanza: Stanza) -> Iterator[Outcome]:
         """Take a stanza, and yield what it shows to be wrong."""
         tag = stanza.element.tag
@@ -66,15 +73,14 @@ class Ending:
             yield from own_error(self, stanza)
             yield from unanswered(self, stanza)
         client.ended = client.ended or is_end
-        before, self.last, self.failed = self.last, outline(stanza), ""
+        heard, self.last, self.failed = self.heard, outline(stanza), ""
         if stanza.sent:
             self.last_sent = self.last
             self.size = sum(len(text.encode()) for text in stanza.element.itertext())
             self.header = self.last if tag == HEADER else None
             if tag == HOLE and stanza.element.text:
                 self.last_bad = self.last
-            is_heard = before is not None and not before.sent and before.element.findtext("body")
-            self.answered = before if is_heard and tag in {"message", HOLE} else None
+            self.answered = heard if tag in {"message", HOLE} else None
         elif tag != HEADER:
             self.header = None
 
@@ -107,7 +113,8 @@ def ended(ending: Ending, client: Entity, login: LoginState, stanza: Stanza) -> 
         was_cut, last = stanza.element.get("cut"), ending.last
         if was_cut or last is None or last.element.tag not in {HOLE, f"{{{SASL}}}failure"}:
             name = "cut" if was_cut else "closed"
-            yield cause(name, stanza.place, about=domain, after=after, ignored=ending.ignored)
+            words = {"after": after, "ignored": ending.ignored, "got": ""}
+            yield cause(name, stanza.place, about=domain, **words)
         return
     condition, text = condition_of(stanza.element)
     is_about_tls = condition == "policy-violation" and login.offers_tls and not login.began_tls
@@ -179,6 +186,10 @@ def cut(ending: Ending, client: Entity, login: LoginState, stanza: Stanza) -> Fi
         return None
     place = ending.last.place if ending.last else stanza.place
     words = {"after": _after(ending, stanza), "failure": ending.failed, "ignored": ending.ignored}
+    words["got"] = ""
+    if heard := ending.heard:
+        what = quoted(heard.element.findtext("body") or "", QUOTED)
+        words["got"] = f" It had got the message {what} {heard.place.words} last."
     return cause("crashed" if ending.failed else "cut", place, about=client.domain, **words)
 
 

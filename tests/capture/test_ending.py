@@ -157,6 +157,13 @@ def test_a_request_that_was_unanswered_when_the_stream_ended_is_named(
     assert ("never answered the server's request" in explained[0].message) is is_named
 
 
+def test_streams_that_each_end_with_a_message_end_at_no_period() -> None:
+    lines = [*IN, "pause 9", said("Ann", "caf\u00e9")]
+    ended = [each for each in found(*timed(*lines * 3, *IN)) if each.name == "ended"]
+    assert [each.cause for each in ended] == ["cut"] * 3
+    assert 'It had got the message "caf\u00e9" in line' in ended[0].message
+
+
 def test_streams_that_end_with_a_reason_end_at_no_period() -> None:
     names = [each.cause for each in found(*timed(*[OPEN, stream_error("host-unknown")] * 3))]
     assert names == ["error"] * 3
