@@ -25,6 +25,7 @@ from bridge.wire.speech import (
     SELF_ANSWERS,
     Utterance,
     circles,
+    has_arguments,
     is_addressed,
     is_command,
     is_named,
@@ -498,7 +499,7 @@ def _answers_history(talk: Talk, message: Heard, body: str) -> Iterator[Finding]
     """
     latest = talk.history[-1]
     repeats = len(talk.history) > 1 and talk.said is not None and talk.said.body == message.body
-    echoed = [each for each in talk.history if _has_arguments(each.body, body)]
+    echoed = [each for each in talk.history if has_arguments(each.body, body)]
     talk.echoes += bool(echoed)
     words = {"what": quoted(latest.body, QUOTED), "room": quoted(message.room)}
     finding = cause("answers-history", message.place, about=message.room, **words)
@@ -524,12 +525,6 @@ def _exchange(asked: str, answer: str) -> str:
     """Return what is the same whenever a command is answered alike: its first word, the answer."""
     words = key_of(asked).split() if is_command(asked) else [key_of(asked)]
     return f"{words[0]} {key_of(answer)}"
-
-
-def _has_arguments(command: str, body: str) -> bool:
-    """Whether a body has all arguments of a command as words."""
-    arguments = command.split()[1:] if is_command(command) else []
-    return bool(arguments) and all(is_named(each, body) for each in arguments)
 
 
 def former_name(talk: Talk, rooms: Rooms, message: Heard) -> Iterator[Finding]:

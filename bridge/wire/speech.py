@@ -172,6 +172,12 @@ def is_command(text: str) -> bool:
     return _SIGN.match(text.lstrip()) is not None
 
 
+def has_arguments(command: str, text: str) -> bool:
+    """Whether a text has all arguments of a command as words; not if there are none."""
+    arguments = command.split()[1:] if is_command(command) else []
+    return bool(arguments) and all(is_named(each, text) for each in arguments)
+
+
 def is_named(name: str, text: str) -> bool:
     """Whether a text has a name as a word; case does not matter. An empty name is in no text."""
     words = text.casefold()

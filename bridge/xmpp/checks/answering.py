@@ -7,6 +7,7 @@ from typing import cast
 from bridge.text import iso, name_of, searchable, visible
 from bridge.wire.speech import (
     ANSWER_SECONDS,
+    has_arguments,
     is_command,
     is_named,
     is_put_to,
@@ -24,6 +25,7 @@ from bridge.xmpp.checks.evidence import (
 )
 from bridge.xmpp.checks.exchanges import (
     ANSWERS,
+    exchanges,
     form_of,
     is_encrypted,
     is_message,
@@ -114,8 +116,9 @@ def senders(evidence: Evidence) -> Finding:
         detail = f"{who} left {_question(left[-1])} without an answer{_times(left)}; "
         detail += f"it was not seen to answer {names} or others."
         return Finding(None, detail, symptom=True)
-    if misshapen := _misshapen(evidence, answered) or _anew(evidence, answered):
-        return misshapen
+    for look in (_misshapen, _anew, _unasked):
+        if wrong := look(evidence, answered):
+            return wrong
     if answered:
         detail = f"{who} answered {_question(answered[-1].asked)} after {_ms(answered[-1])}."
         return Finding(True, detail)
@@ -142,7 +145,7 @@ def _misshapen(evidence: Evidence, answered: Sequence[Ask]) -> Finding | None:
         return finding if is_program else unclear
     if flaw := _misdirected(evidence, last) if is_program else None:
         return Finding(False, f"{detail} {flaw[0]}, as it did before.", flaw[1])
-    if flaw := _odd(answered, last) if len(last) >= ANSWERS else None:
+    if flaw := _odd(asks_of(evidence), last) if len(last) >= ANSWERS else None:
         return Finding(None, f"{detail} {flaw[0]}, as it did before.", flaw[1], symptom=True)
     return None
 
@@ -159,6 +162,26 @@ def _anew(evidence: Evidence, answered: Sequence[Ask]) -> Finding | None:
             hint = "Unless that is wanted: let the program pass over corrections (XEP-0308)."
             return Finding(None, detail, hint, symptom=True)
     return None
+
+
+def _unasked(evidence: Evidence, answered: Sequence[Ask]) -> Finding | None:
+    """Return that the occupant gives the answer to a command to talk as well; None if not."""
+    answers = {ask.answer.body for ask in answered if ask.answer and is_command(plain(ask.asked))}
+    name = searchable(evidence.nickname)
+    talk = [
+        exchange
+        for exchange in exchanges(evidence.acts)
+        if exchange.seconds <= ANSWER_SECONDS
+        and evidence.is_theirs(exchange.answer)
+        and exchange.answer.body in answers
+        and not (is_command(text := plain(exchange.asked)) or is_named(name, text))
+    ]
+    if len({plain(exchange.asked) for exchange in talk}) < LEFT_OUT:
+        return None
+    detail = f"{evidence.who} answered {_question(talk[-1].asked)} with "
+    detail += f"{words_of(talk[-1].answer.body)}, as it answers commands."
+    hint = "Does it look for a word anywhere in what is said? A pattern needs its beginning (^)."
+    return Finding(None, detail, hint, symptom=True)
 
 
 def _unread(last: Sequence[Ask]) -> tuple[str, str] | None:
@@ -188,19 +211,27 @@ def _misdirected(evidence: Evidence, last: Sequence[Ask]) -> tuple[str, str] | N
     return None
 
 
-def _odd(answered: Sequence[Ask], last: Sequence[Ask]) -> tuple[str, str] | None:
+def _odd(asks: Sequence[Ask], last: Sequence[Ask]) -> tuple[str, str] | None:
     """Return what is odd about the last answers, and what to do about it; it may be on purpose."""
-    askers = {ask.asked.sender for ask in answered}
+    askers = {ask.asked.sender for ask in asks if ask.answer}
     if all(_is_to_another(ask, askers) for ask in last):
         return "by the name of another asker", "Does it mix up who asked?"
     bodies = {ask.answer.body for ask in last if ask.answer}
     if len(bodies) == 1 and len({ask.what for ask in last}) == len(last):
         words = words_of(*bodies)
         return f"with {words}, which it says to everything", "Do the words name what is wrong?"
+    if all(_is_behind(before, ask) for before, ask in pairwise(asks) if ask in last):
+        return "with what the command before asked for", "Does it keep what it was asked last?"
     late = all(ask.seconds * 1000 > LATE_MS and is_command(ask.asked.body) for ask in last)
     if late:
         return f"late, after {_ms(last[-1])}", SLOW
     return None
+
+
+def _is_behind(before: Ask, ask: Ask) -> bool:
+    """Whether an answer has the arguments of the command before, and not those of its own."""
+    text = plain(ask.answer) if ask.answer else ""
+    return has_arguments(plain(before.asked), text) and not has_arguments(plain(ask.asked), text)
 
 
 def _is_to_another(ask: Ask, askers: set[str]) -> bool:
@@ -282,7 +313,8 @@ def _compared(evidence: Evidence, ask: Ask, last: Record, left: Sequence[Record]
     often = last.is_own or len(left) >= LEFT_OUT
     goes_on = ask.answer is not None and ask.answer.number > left[0].number
     # Another command may be one that it does not know, or fails in.
-    is_cause = is_same and len(people) == 2 and often and goes_on
+    pause = _pause(evidence, left) if is_same and goes_on else None
+    is_cause = is_same and len(people) == 2 and often and goes_on and pause is None
     detail = f"{evidence.who} answered {_question(ask.asked)} after {_ms(ask)}, "
     if last.is_own:
         detail += f"never the bridge's {words_of(last.body)}. "
@@ -294,8 +326,34 @@ def _compared(evidence: Evidence, ask: Ask, last: Record, left: Sequence[Record]
         detail += "It has answered nobody since, and may have stopped. "
         hint = f"Let {name_of(ask.asked.sender)} say it again: if that is not answered either, "
         hint += "the program has stopped, and its own log should say where."
+    if pause is not None:
+        detail += f"It had always answered another within {pause:,.0f} s before, and may answer "
+        detail += "only so often. "
+        hint = f"Let {name_of(last.sender)} say it before others do. {hint}"
     detail += _differences(evidence, ask.asked, last)
     return Finding(False if often else None, detail, hint, symptom=not is_cause)
+
+
+def _pause(evidence: Evidence, left: Sequence[Record]) -> float | None:
+    """Return how long after an answer the messages that were `left` came, at most, in seconds.
+
+    Return None if the occupant answered one that came as soon, or if that is not known of several.
+    """
+    asks = [ask for ask in asks_of(evidence) if ask.answer]
+    answered = [ask.answer.at for ask in asks if ask.answer]
+
+    def since(asked: Record) -> float:
+        return asked.at - max((at for at in answered if at <= asked.at), default=float("-inf"))
+
+    longest, pauses = max(map(since, left)), [since(ask.asked) for ask in asks]
+    words = {_first_word(record) for record in (*left, asks[-1].asked)} if asks else set()
+    known = [pause for pause in pauses if pause < float("inf")]
+    is_limited = len(words) == 1 and len(known) >= LEFT_OUT and longest < min(pauses)
+    return longest if is_limited else None
+
+
+def _first_word(record: Record) -> str:
+    return [*record.body.split(), ""][0]
 
 
 def _times(left: Sequence[Record]) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from bridge.text import iso, name_of, searchable
-from bridge.wire.speech import ANSWER_SECONDS, is_command
+from bridge.wire.speech import ANSWER_SECONDS, has_arguments, is_command
 from bridge.xmpp.checks.evidence import (
     MISTAKABLE,
     Evidence,
@@ -210,7 +210,8 @@ def stays(evidence: Evidence) -> Finding:
 def pulse(evidence: Evidence) -> tuple[float, Record] | None:
     """Return at which interval the occupant speaks unasked, in seconds, and when it did so last.
 
-    Return None if it is not regular, or if the bridge came into the room since.
+    What it said right after another may be an answer, so a time may be missing. Return None if the
+    times are not regular, or if the bridge came into the room since.
     """
     last, at = list[Record](), float("-inf")
     for act in evidence.acts:
@@ -221,9 +222,21 @@ def pulse(evidence: Evidence) -> tuple[float, Record] | None:
     between = [after.at - before.at for before, after in pairwise(last[-PULSES - 1 :])]
     period = sorted(between)[len(between) // 2] if len(between) == PULSES else 0.0
     entered = evidence.past.entered
-    if not period or max(between) - min(between) > REGULAR * period:
+    if not period or any(
+        abs(it - round(it / period) * period) > REGULAR * period for it in between
+    ):
         return None
     return None if entered and entered.number > last[-1].number else (period, last[-1])
+
+
+def on_beat(evidence: Evidence) -> Record | None:
+    """Return the last answer to the bridge if all came when the occupant speaks unasked."""
+    replies, beat = evidence.past.replies, pulse(evidence)
+    if beat is None or not replies:
+        return None
+    seconds, last = beat
+    off = [abs((reply.at - last.at + seconds / 2) % seconds - seconds / 2) for reply in replies]
+    return replies[0] if max(off) <= REGULAR * seconds else None
 
 
 def is_lost_connection(event: events.Event) -> bool:
@@ -365,7 +378,9 @@ def _several(said: Sequence[Record], asked: Sequence[Record]) -> list[Record]:
     replies, answered = list[Record](), set[str | None]()
     for reply in said:
         to = {getattr(reply.event, "reply_to", None)} & ids
-        if to := to or {text for text in bodies if text in reply.body}:
+        if to := to or {
+            text for text in bodies if text in reply.body or has_arguments(text, reply.body)
+        }:
             replies.append(reply)
             answered |= to
     if min(len(replies), len(answered)) >= HISTORY_ANSWERS:

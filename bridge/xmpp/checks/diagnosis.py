@@ -200,7 +200,8 @@ def _ping(evidence: Evidence) -> Finding:
         return Finding(None, f"{detail}, but it has answered what the bridge said last.")
     if evidence.past.spoken and evidence.now - evidence.past.spoken[0].at <= WATCHED_SECONDS:
         detail += ", but it has spoken in the last minute."
-        return Finding(None, detail, remark=evidence.is_silent)
+        is_missed = evidence.is_silent or answering.is_left_out(evidence)
+        return Finding(None, detail, remark=is_missed)
     return Finding(False, f"{detail}.", hint)
 
 
@@ -266,6 +267,10 @@ def _answer(evidence: Evidence) -> Finding:
         return Finding(False, f"{who} answered twice in the same words, {UNLESS}.", answering.TWICE)
     if not prompt:
         return Finding(False, f"{who} answered late, {after}.", answering.SLOW)
+    if beat := conduct.on_beat(evidence):
+        detail = f"{who} said {words_of(beat.body)} {after}, when it speaks by itself: is that the "
+        hint = "Say something else that it should answer."
+        return Finding(None, f"{detail}answer?", hint, symptom=True)
     how = " by a reaction" if first.get("reactions") else ""
     if first.get("replaces"):  # it was said before: what is said after the question comes first
         how = " by changing what it had said before, which people may overlook,"
@@ -304,11 +309,25 @@ def _is_twice(evidence: Evidence, outcome: Record) -> bool:
         for record in reversed(evidence.past.others)
         if record.number > outcome.number or record.at >= outcome.at - answering.LATE_MS / 1000
     ]
-    times = Counter[str]()
-    for reply in _worded(evidence):
+    times, worded = Counter[str](), _worded(evidence)
+    for reply in worded:
         times[reply.body] += 1
         if times[reply.body] > max(1, bisect(asking, reply.number)):
-            return True
+            return _has_doubled([reply.body for reply in worded])
+    return False
+
+
+def _has_doubled(said: list[str]) -> bool:
+    """Whether some messages in a row came again; of the first ones half is enough.
+
+    A list may have equal lines, with others between them.
+    """
+    for size in range(1, len(said)):
+        for first in range(len(said) - size):
+            again = said[first + size : first + 2 * size]
+            enough = size if first else (size + 1) // 2
+            if len(again) >= enough and again == said[first : first + len(again)]:
+                return True
     return False
 
 
@@ -429,7 +448,7 @@ def _said(evidence: Evidence) -> Finding:
     detail = f"{who} last said {words} {when}."
     if (pulse := conduct.pulse(evidence)) is None:
         return Finding(True, detail)
-    seconds, last = pulse
+    seconds, last = pulse[0], evidence.past.spoken[0]
     if evidence.occupant is None or evidence.now - last.at <= LATE_PULSES * seconds:
         detail += f" It speaks by itself every {seconds:,.0f} s."
         return Finding(True, detail, remark=evidence.is_silent)

@@ -86,6 +86,16 @@ BROKEN: dict[str, tuple[list[Act], str, str]] = {
         "unknown",
         'left "Robot status" of "Carl" without an answer',
     ),
+    "it answers the command before": (
+        asked(*[("Carl", f"!say {it}", f"You said {it - 1}.") for it in range(1, 5)]),
+        "unknown",
+        '"!say 4" of "Carl" with what the command before asked for',
+    ),
+    "it looks for a word anywhere": (
+        asked(PING, ("Carl", "it is shipping", "pong"), ("Alice", "mapping?", "pong")),
+        "unknown",
+        'answered "mapping?" of "Alice" with "pong", as it answers commands.',
+    ),
     "it takes a correction for a new command": (
         [
             *asked(PING, ("Alice", "!ping Rome", "pong")),
@@ -108,6 +118,15 @@ WELL: dict[str, list[Act]] = {
         PING, *[("Alice", f"!tell carl {number}", f"Carl: {number}") for number in range(3)]
     ),
     "it says the same to the same command": asked(*[PING] * 4),
+    "it says to talk what it says to no command": asked(
+        PING, ("Carl", "hello", "hi"), ("Alice", "good morning", "hi")
+    ),
+    "it answers what names it as it answers commands": asked(
+        PING, ("Carl", "hey robot", "pong"), ("Alice", "Robot, hello", "pong")
+    ),
+    "its answers have what they were asked for": asked(
+        *[("Carl", f"!sum {it} 1", f"{it} and 1 make {it + 1}") for it in range(1, 5)]
+    ),
     "somebody speaks about it": asked(PING, ("Alice", "Robot is great", "")),
     "somebody thanks it": asked(PING, ("Alice", "Robot: thanks", "")),
     "somebody writes what is no command to it": asked(PING, ("Alice", "~maybe", "")),
@@ -214,3 +233,24 @@ def test_a_visitor_who_spoke_has_no_voice_once_the_room_has_become_moderated() -
     for happened, ok in (([*acts[:-1], *later], True), ([*acts, *later], False)):
         known = evidence(happened, occupant=visitor, now=AFTER * 4)
         assert find(known).findings["voice"].ok is ok
+
+
+@pytest.mark.parametrize(
+    ("text", "times", "after", "outcome"),
+    [
+        ("!ping", 3, 3.0, "unknown"),
+        ("!ping", 2, 3.0, "cause"),  # two answers are too few
+        ("!ping", 3, AFTER - 3.0, "unknown"),
+        ("!Ping", 3, 3.0, "cause"),
+    ],
+)
+def test_who_is_left_out_only_soon_after_an_answer_is_not_called_the_reason(
+    text: str, times: int, after: float, outcome: str
+) -> None:
+    """The program may answer once a minute, whoever asks."""
+    acts = asked(*[PING] * times)
+    acts += [(AFTER * number + after, said("Alice", text)) for number in range(times)]
+    conclusion = find(evidence(sorted(acts, key=lambda act: act[0]), now=acts[-1][0] + 99))
+    assert (conclusion.outcome, conclusion.finding) == (outcome, "senders")
+    told = f"It had always answered another within {after - 0.05:.0f} s before, and may answer only"
+    assert (told in conclusion.verdict) is (outcome == "unknown")

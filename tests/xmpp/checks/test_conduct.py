@@ -354,6 +354,18 @@ HISTORIES: dict[str, tuple[list[Act], bool | None]] = {
         True,
     ),
     "more greetings than commands": (coming_after(ASK, then=[GREETING] * 2), True),
+    "answers with the arguments of old commands": (
+        coming_after(
+            said("Wilma", "!sun Rome"),
+            said("Fred", "!sun Oslo"),
+            then=[said("Robot", "rome: 21"), said("Robot", "Oslo: 9")],
+        ),
+        False,
+    ),
+    "an answer with the arguments of one old command": (
+        coming_after(said("Wilma", "!sun Rome"), then=[said("Robot", "rome: 21")]),
+        True,
+    ),
     "it was there before": (BEFORE, None),
 }
 

@@ -334,6 +334,8 @@ def test_each_finding_is_told(name: str, given: Evidence, ok: bool | None, words
         ((), (PONGS, said("and more"), PONGS), True),
         ((), (PONGS, said("pong", replaces="1")), False),
         ((), (PONGS, said("and more")), False),
+        ((), (said("-"), PONGS, said("-"), said("and more"), said("-")), False),
+        ((), (PONGS, said("and"), said("more"), PONGS, said("and"), said("more")), True),
         ((), (said(""), said("")), False),
         ((), (PONGS, said("pong", type="chat")), False),
         # What others say or do may be answered in the same words.
@@ -656,7 +658,12 @@ OURS: list[watching.Act] = [(250.0, SENT), (250.0, HEARD)]
         ([*TICKS, *OURS], 270.0, "unknown", "It speaks by itself every 30 s."),
         ([*TICKS, *OURS], 340.0, "unknown", ", and has stopped."),
         (TICKS[:6], 340.0, "well", '"Robot" last said "load 5" at 1970-01-01T00:02:30.000Z.'),
-        ([*TICKS[:5], *TICKS[6:]], 340.0, "well", '"load 8" at 1970-01-01T00:04:00.000Z.'),
+        (
+            [*TICKS[:5], (165.0, said("so")), *TICKS[6:]],
+            340.0,
+            "well",
+            '"load 8" at 1970-01-01T00:04:00.000Z.',
+        ),
         ([*TICKS, (300.0, replace(came("McpDebug"), self_=True))], 340.0, "well", '"load 8" at'),
     ],
 )
@@ -666,6 +673,15 @@ def test_who_speaks_by_itself_has_stopped_after_three_times_without_a_word(
     conclusion = find(watching.evidence(acts, now=now))
     assert conclusion.outcome == outcome
     assert words in conclusion.verdict
+
+
+def test_a_time_at_which_another_spoke_just_before_is_missing_and_no_end() -> None:
+    others = [(30.0 * tick - 1.0, said("hm", "Ann")) for tick in (4, 8)]
+    acts = sorted([*TICKS, *others], key=lambda it: it[0])
+    for now, outcome in ((320.0, "well"), (340.0, "unknown")):
+        conclusion = find(watching.evidence(acts, now=now))
+        assert conclusion.outcome == outcome
+        assert "by itself every 30 s" in conclusion.verdict
 
 
 def test_what_is_answered_at_regular_times_is_not_said_by_itself() -> None:
@@ -688,3 +704,24 @@ def test_who_answered_in_place_of_a_silent_bot_is_named(
         conclusion = find(watching.evidence(acts, occupant=there, now=30.0))
         assert (named in conclusion.verdict) is is_named
     assert (conclusion.step == Step("xmppDiagnose", {"nickname": "Zed"})) is is_named
+
+
+@pytest.mark.parametrize(("at", "outcome"), [(270.4, "unknown"), (254.0, "well")])
+def test_what_is_said_when_the_bot_speaks_by_itself_may_be_no_answer(
+    at: float, outcome: str
+) -> None:
+    acts: list[watching.Act] = [*TICKS, *((at - 0.3, it) for it in (SENT, HEARD))]
+    answers = [PONG | {"answerMs": 300.0}]
+    conclusion = find(watching.evidence([*acts, (at, said("load 9"))], answers=answers))
+    assert conclusion.outcome == outcome
+    assert ("when it speaks by itself: is that the answer?" in conclusion.verdict) is (
+        outcome == "unknown"
+    )
+
+
+def test_a_ping_without_an_answer_is_told_if_others_were_left_without_one() -> None:
+    acts = [(0.0, said("!ping", "Ann")), (0.1, said("pong")), (9.0, said("!ping", "Ann"))]
+    conclusion = find(watching.evidence(acts, now=30.0, ping=DEAD))
+    assert conclusion.outcome == "unknown"
+    assert "It has answered nobody since" in conclusion.verdict
+    assert "does not answer a ping" in conclusion.verdict
