@@ -142,6 +142,8 @@ def _step(evidence: Evidence, findings: dict[str, Finding], decides: str) -> Ste
     if is_gone or not may_ask:
         return None
     question = answering.question_for(evidence)
+    if decides == "answer" and sent is not None and sent.body == question:
+        return None
     return Step("xmppSend", {"message": question, "awaitSeconds": 10, "from": nickname})
 
 

@@ -717,6 +717,7 @@ def test_what_is_said_when_the_bot_speaks_by_itself_may_be_no_answer(
     assert ("when it speaks by itself: is that the answer?" in conclusion.verdict) is (
         outcome == "unknown"
     )
+    assert conclusion.step is None  # the bridge has said that already
 
 
 def test_a_ping_without_an_answer_is_told_if_others_were_left_without_one() -> None:
