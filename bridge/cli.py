@@ -27,7 +27,7 @@ from bridge.commands.exit import (
     ignore_further_signals,
     raise_on_interrupt,
 )
-from bridge.logs import complain, write_out
+from bridge.logs import can_print, complain, write_out
 from bridge.mcp.stdio import Stdio, StdioError
 from bridge.settings.table import TABLE, Variable
 from bridge.text import nearest, one_line
@@ -50,8 +50,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         import_module("bridge.commands.completion").complete(parser(), Once)
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words == ["help", "agent"]:
-        write_out(SKILL.read_text("utf-8").rstrip())
-        return SUCCESS
+        if problem := write_out(SKILL.read_text("utf-8").rstrip()):
+            complain(f"xmpp-bridge: stdout cannot be written: {problem.strerror}")
+            return FAILURE
+        return SUCCESS if can_print() else FAILURE
     words = _command_first(words)
     # A monitoring plugin answers UNKNOWN if it cannot check, also after a mistake in its arguments.
     plugin = words[0] == "check" and any(word.endswith("nagios") for word in words)

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import cast
 
 from bridge.commands.configuration import read
-from bridge.commands.exit import SUCCESS, needing
-from bridge.logs import write_out
+from bridge.commands.exit import FAILURE, SUCCESS, needing
+from bridge.logs import can_print
+from bridge.views.output import show
 from bridge.xmpp.model.events import KINDS
 
 NAMES = ("xmpp-bridge", "xmpp-debug-bridge")
@@ -21,8 +22,8 @@ def run(parsed: argparse.Namespace) -> int:
     """Print the code that switches completion on in a shell."""
     with needing("completion", "completion"):
         from argcomplete.shell_integration import shellcode
-    write_out(shellcode(NAMES, shell=parsed.shell))
-    return SUCCESS
+    is_shown = can_print() and show([shellcode(NAMES, shell=parsed.shell)])
+    return SUCCESS if is_shown else FAILURE
 
 
 def complete(parser: argparse.ArgumentParser, *harmless: type[argparse.Action]) -> None:

@@ -15,7 +15,7 @@ from bridge.commands.configuration import (
     usable,
 )
 from bridge.commands.exit import FAILURE, MISTAKE, SUCCESS, USAGE, UsageError
-from bridge.logs import TIMED, complain, open_log, write_out
+from bridge.logs import TIMED, can_print, complain, open_log
 from bridge.recording.recording import Recording, store_path
 from bridge.registration.launch import own_command
 from bridge.settings.table import Configuration, Settings
@@ -25,6 +25,7 @@ from bridge.store.postgresql import PostgresqlDatabase
 from bridge.store.retention import Retention
 from bridge.store.sqlite import open_file
 from bridge.text import iso, one_line
+from bridge.views.output import show
 from bridge.views.termination import run_until_signal
 from bridge.views.watch import PRESENT, News
 from bridge.xmpp.link.from_slixmpp import load
@@ -95,7 +96,7 @@ async def _print_unit(parsed: argparse.Namespace, read: ReadSettings) -> int:
     # A CR would end the line, and systemd ignores a line that is not UTF-8: systemd.syntax(7).
     if "\r" in line or line.encode(errors="replace") != os.fsencode(line):
         raise UsageError(f"a unit can name no path with a CR or that is not UTF-8: {line!a}")
-    return SUCCESS if write_out((UNIT % line).rstrip("\n")) is None else FAILURE
+    return SUCCESS if can_print() and show([(UNIT % line).rstrip("\n")]) else FAILURE
 
 
 def _word(text: str) -> str:
@@ -114,7 +115,7 @@ async def _prepare_store(parsed: argparse.Namespace, read: ReadSettings) -> int:
         await asyncio.to_thread(_open_once, place, migrating=True)
     except StoreError as error:
         raise UsageError(str(error)) from error
-    return SUCCESS if write_out(f"{place} is ready") is None else FAILURE
+    return SUCCESS if show([f"{place} is ready"]) else FAILURE
 
 
 def _open_once(place: Place, *, migrating: bool = False) -> None:

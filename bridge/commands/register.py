@@ -5,7 +5,7 @@ import os
 
 from bridge.commands.configuration import PACKAGE_ROOT, current_directory
 from bridge.commands.exit import FAILURE, SUCCESS, USAGE
-from bridge.logs import complain, write_out
+from bridge.logs import can_print, complain, write_out
 from bridge.registration.errors import LaunchError, RegistrationError
 from bridge.registration.launch import find_env_file
 from bridge.registration.register import location_of, register, unregister
@@ -31,4 +31,4 @@ def run(parsed: argparse.Namespace) -> int:
             write_out(error.by_hand)
         complain(f"xmpp-bridge: {error}")
         return USAGE if isinstance(error, LaunchError) else FAILURE
-    return SUCCESS
+    return SUCCESS if not parsed.print or can_print() else FAILURE

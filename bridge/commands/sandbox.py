@@ -8,13 +8,14 @@ import stat
 import sys
 from contextlib import ExitStack, suppress
 
-from bridge.commands.exit import SUCCESS, UsageError, needing
-from bridge.logs import complain
+from bridge.commands.exit import FAILURE, SUCCESS, UsageError, needing
+from bridge.logs import can_print, complain
 from bridge.sandbox.certificate import self_signed
 from bridge.sandbox.fault import STRIKES
 from bridge.sandbox.server import HOST, Sandbox
 from bridge.sandbox.stream import TlsIdentity
 from bridge.text import one_line
+from bridge.views.output import show
 
 KEYS = ("room", "nickname", "seconds")
 """The keys that may follow the name of a fault."""
@@ -22,6 +23,8 @@ KEYS = ("room", "nickname", "seconds")
 
 def run(parsed: argparse.Namespace) -> int:
     """Run the server and print the settings that reach it."""
+    if not can_print():
+        return FAILURE
     with ExitStack() as stack:
         identity = None
         if parsed.tls:
@@ -44,8 +47,8 @@ async def _serve(accounts: list[str], faults: list[str], identity: TlsIdentity |
         raise UsageError(str(error)) from error
     async with sandbox:
         _keep_private(sys.stdout.fileno())
-        sys.stdout.write("".join(f"{k}={v}\n" for k, v in sandbox.environment().items()))
-        sys.stdout.flush()
+        if not show([f"{name}={value}" for name, value in sandbox.environment().items()]):
+            return FAILURE
         complain(
             f"[Server] A server for trying out listens at {HOST}:{sandbox.port}; the lines "
             "above are the .env that reaches it. Ctrl-C ends it. For anything else use Prosody or "

@@ -11,31 +11,34 @@ from tests.store.shelf import ACCOUNT, ROOM, Shelf
 
 CLOSED = ">&-", "xmpp-bridge: stdout is closed, so that nothing could be shown\n"
 FULL = "> /dev/full", "xmpp-bridge: stdout cannot be written: No space left on device\n"
+PRINTING = ("sandbox",), ("completion", "bash"), ("help", "agent")
 
 
 @pytest.mark.parametrize(
     ("redirection", "complaint", "command"),
     [
-        (*CLOSED, ("check",)),
-        (*FULL, ("diagnose",)),
-        (*FULL, ("watch",)),
-        (*CLOSED, ("log",)),
+        (*CLOSED, ("check", "--sandbox")),
+        (*FULL, ("diagnose", "--sandbox")),
+        (*FULL, ("watch", "--sandbox")),
+        (*CLOSED, ("log", "--env-file", "my.env")),
+        (*FULL, ("record", "--print-unit", "--env-file", "my.env")),
+        (*CLOSED, ("record", "--print-unit", "--env-file", "my.env")),
+        (*CLOSED, ("register", "codex", "--print", "--env-file", "my.env")),
+        *((*where, words) for where in (FULL, CLOSED) for words in PRINTING),
     ],
 )
 def test_what_cannot_be_shown_did_not_pass(
     redirection: str, complaint: str, command: tuple[str, ...], tmp_path: Path
 ) -> None:
-    options = ["--sandbox"]
-    if command == ("log",):
-        Shelf(tmp_path / ".local/state/xmpp-bridge/rooms.db").say("hello", at=1)
-        write_settings(tmp_path / "my.env", NOWHERE | {"XMPP_USERNAME": ACCOUNT, "MUC_ROOM": ROOM})
-        options = ["--env-file", "my.env"]
-    ran = shell(f'"$@" {redirection}', tmp_path, *command, *options)
+    Shelf(tmp_path / ".local/state/xmpp-bridge/rooms.db").say("hello", at=1)
+    write_settings(tmp_path / "my.env", NOWHERE | {"XMPP_USERNAME": ACCOUNT, "MUC_ROOM": ROOM})
+    (tmp_path / "my.env").chmod(0o600)
+    ran = shell(f'"$@" {redirection}', tmp_path, *command)
     assert ran.returncode == 1
     told = ran.stderr.splitlines(keepends=True)
     assert told[-1:] == [complaint]
     # What `watch` says of the connection comes before.
-    assert len(told) == 1 or command == ("watch",)
+    assert len(told) == 1 or command[0] == "watch"
     assert "Traceback" not in ran.stderr
 
 
