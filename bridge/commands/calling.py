@@ -24,6 +24,7 @@ from bridge.mcp.jsonrpc import Object
 from bridge.recording.recording import Recording
 from bridge.settings.table import Configuration, Settings
 from bridge.text import one_line
+from bridge.tools.entries import NOTICE
 from bridge.tools.link import RoomLink
 from bridge.tools.send import MAX_WAIT_SECONDS, xmpp_send
 from bridge.views.output import display_of, show
@@ -72,7 +73,9 @@ def run_call(
                 link.look_into(configuration, os.environ)
                 result, code = await call(parsed, link, configuration)
         except ToolError as error:
-            message, hint = one_line(error.message), one_line(error.hint)
+            # The notice is for models that read a result.
+            message = one_line(error.message.removesuffix(NOTICE).rstrip())
+            hint = one_line(error.hint)
             complain(f"xmpp-bridge: {message}\n[{error.condition}] {hint}")
             return USAGE if isinstance(error, ArgumentError) else FAILURE
         if sys.stdout is None:

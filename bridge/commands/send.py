@@ -16,10 +16,21 @@ def run(parsed: argparse.Namespace) -> int:
     if parsed.sender and not parsed.await_seconds:
         raise UsageError("--from goes with --await, which waits for an answer")
     if parsed.text == "-":
-        # The line break at the end is not said. Of a text that is too long, so much is refused.
-        data = sys.stdin.buffer.read(MAX_BODY_BYTES + 2) if sys.stdin else b""
-        parsed.text = data.removesuffix(b"\n").decode("utf-8", "surrogateescape")
+        parsed.text = _typed(sys.stdin.buffer.read(MAX_BODY_BYTES + 2) if sys.stdin else b"")
     return run_call(parsed, parsed.text, _send, must_show=False)  # said is said
+
+
+def _typed(data: bytes) -> str:
+    """Return the text without the line break at its end; raises `UsageError`."""
+    data = data.removesuffix(b"\n")
+    if len(data) > MAX_BODY_BYTES:
+        raise UsageError(
+            f"standard input has more than {MAX_BODY_BYTES:,} bytes: send less at once"
+        )
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise UsageError(f"standard input is not UTF-8: byte {error.start + 1}") from error
 
 
 async def _send(

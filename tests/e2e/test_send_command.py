@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from bridge.tools.entries import NOTICE
+from bridge.xmpp.model.message_body import MAX_BODY_BYTES
 from tests.e2e.bridge_process import COMMAND, run_in
 from tests.e2e.checking import XTERM
 from tests.e2e.watching import Watching, run, shell
@@ -101,11 +103,20 @@ async def test_another_room_gets_it_alone_and_not_the_password_of_the_default_ro
     assert (code, "MUC_PASSWORD" in err) == (1, True)
 
 
+async def test_a_servers_words_are_quoted_without_what_is_said_to_models(
+    prosody: XmppServer, tmp_path: Path
+) -> None:
+    environment = prosody.environment(XMPP_PASSWORD="wrong")
+    code, _, err = await run(tmp_path, environment, "send", "hello")
+    assert (code, 'refused the login of bot@localhost ("' in err, NOTICE in err) == (1, True, False)
+
+
 @pytest.mark.parametrize(
     ("typed", "code", "said"),
     [
         (r"printf 'two\nlines\n'", 0, '"message": "two\\nlines"'),
-        (r"printf '\377'", 2, "XML cannot carry"),
+        (r"printf 'aa\377'", 2, "standard input is not UTF-8: byte 3"),
+        (f"head -c {MAX_BODY_BYTES + 2} /dev/zero", 2, f"more than {MAX_BODY_BYTES:,} bytes"),
     ],
 )
 def test_the_text_may_come_from_stdin(typed: str, code: int, said: str, tmp_path: Path) -> None:
