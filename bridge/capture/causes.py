@@ -376,7 +376,7 @@ def meaning(
     words = {
         "room": quoted(room) if room else "the server",
         "room_service": quoted(domain_of(room)),
-        "nickname": quoted(nickname),
+        "nickname": quoted(nickname) if nickname else "of the client",
         "account": quoted(lower_bare(client.account)) if client.account else "the client",
         "domain": quoted(client.domain) if client.domain else unknown,
         "service": "the server",

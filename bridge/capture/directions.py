@@ -66,7 +66,7 @@ _TOKEN = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_]+|[-=~]*[<>]+[-=~]*|[
 _ARROW = re.compile(r"[-=~]*(>{2,})|[-=~]+(>)|=?(<{2,})[-=~]*|(<)[-=~]+")
 _ACTOR = re.compile(r"\bserver\s+$", re.IGNORECASE)
 """Matches `server` before a word such as `sends`: the client receives what the server sends."""
-_REMARK = re.compile(r"\s*\([^()]*\)\W*$")
+_REMARK = re.compile(r"\s*(?:\([^()]*\)|\[[^\[\]]*\])\W*$")
 _CONNECTION = re.compile(r"\(#?(\d{1,3})\)\W*$")
 """The number of a connection, behind the word."""
 
@@ -225,6 +225,8 @@ def hinted(element: Element, own: str) -> bool | None:
         return False
     if own and lower_bare(from_) == lower_bare(own):
         return True
+    if tag == "iq" and to is None and kind in {"get", "set"} and "@" in from_:
+        return True  # a server names the client to which it sends
     if is_to_resource and from_.lower() in {domain_of(to or "").lower(), lower_bare(to or "")}:
         return False  # the client's own server, or its account
     if kind == "error":
@@ -321,7 +323,7 @@ class Directions:
             id_ = element.get("id", "")
             is_answer = element.tag == "iq" and element.get("type") in {"result", "error"}
             sent = hinted(element, self.own)
-            if sent is None and is_answer and id_ in self._asked:
+            if (sent is None or "from" not in element.attrib) and is_answer and id_ in self._asked:
                 sent = not self._asked[id_]
             self.has_undirected = self.has_undirected or sent is not None
             if sent is not None and not is_answer:

@@ -133,6 +133,17 @@ NAMED: dict[str, tuple[list[str], str]] = {
         ["`Send:#:<0.1.0>: <presence to='r@x/bot'/>", "Recv:#:<0.1.0>: " + OTHER.format("r@x")],
         "had no muc element",
     ),
+    "a request to the client's own server, and its error": (
+        [
+            "<iq from='bot@x.org' type='set' id='p'><a xmlns='b:c'/></iq>",
+            f"<iq to='bot@x.org' type='error' id='p'>{error('gone')}</iq>",
+        ],
+        'request "{b:c}a" was refused by "its server" (gone)',
+    ),
+    "a refused nickname that is not known": (
+        [f"<presence from='{ROOM}' type='error'><x xmlns='{MUC}'/>{error('conflict')}</presence>"],
+        "The nickname of the client is taken",
+    ),
     "behind words": ([f"bot.js: [xmpp error]{BOUNCE}"], "is not in it"),
     "presence that another address than a room refused": (
         [OTHER.format("ann@x.example")],
