@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from itertools import islice
 from xml.etree.ElementTree import Element, ParseError, SubElement, fromstring
 
+from bridge.capture.escapes import NAMES
 from bridge.capture.stanza import AROUND, FOOTER, HOLE
 from bridge.wire.meaning import REMOVALS
 from bridge.wire.names import (
@@ -94,8 +95,30 @@ _CURLY = re.compile(
     r"""|["']([^"'<>\u2018-\u201f]*)[\u2018-\u201f])"""
 )
 """A value of an attribute, with the quotes that word processors put on either side or both."""
+_START = re.compile(
+    rf"<(?:\?xml\b|(?:stream:)*(?:{NAMES})(?=[\s/>]|\\/|$)(?!\s+\w+=[^'\"\\\u2018-\u201f])"
+    r"|\\?/stream:stream>(?!\s+[A-Za-z])|(?<=b['\"]<)|(?<=<<\"<)"
+    r"|[a-z-]+\s+xmlns=['\"]urn:ietf:params:xml:ns:xmpp-streams['\"])"
+)
+"""The beginning of an element of XMPP, or of anything in data of a socket. In the repr of an object
+the first value may have no quotes."""
+_NAMED = re.compile(
+    r"(?:(?<=b['\"])|(?<=<<\"))<|<(?:\?|\\?/|stream:|(?:message|presence|iq)\b(?!>[^<\s\\])"
+    r"|(?:stream|handshake)\b)"
+    r"|[^>]*xmlns="
+)
+"""An element whose name means nothing else, or that has a namespace."""
 _NO_ELEMENT = ("<?", "<!", "</", "<stream")
 """Text with one of these beginnings is not read as an element."""
+
+
+def start_in(text: str) -> int | None:
+    """Return where the leftmost element of XMPP begins; None if there is none."""
+    if "<" in text:
+        for start in _START.finditer(text):
+            if _NAMED.match(text, start.start()):
+                return start.start()
+    return None
 
 
 class Rest:

@@ -4,6 +4,7 @@ import html
 import re
 from collections.abc import Callable
 from contextlib import suppress
+from xml.sax.saxutils import escape, quoteattr
 
 NAMES = (
     "message|presence|iq|stream|features|error|auth|challenge|response|success|failure|abort"
@@ -30,9 +31,25 @@ _EATEN = re.compile(
 """A tag of a stream whose brackets a web page took for its own."""
 
 
+_CLARK = re.compile(r"(?<=[</\s])\{[^{}\s]*\}:(?=[A-Za-z_])")
+"""A namespace in braces before the name of an element or an attribute, as Dino writes it."""
+_BARE = re.compile(
+    r"""^\s*(?=[^<]*['"](?:terminate|urn:ietf:params:xml:ns:xmpp-streams)['"])"""
+    r"""([a-z-]+(?:\s+[\w:]+=(?:"[^"<]*"|'[^'<]*'))+)\s*/?>?\s*$"""
+)
+"""A tag of an error, or of the end of a session over HTTP, that stands alone without brackets."""
+
+
 def mended(text: str) -> str:
-    """Return `text` with the brackets of a stream's tags that a web page took for its own."""
-    return _EATEN.sub(r"<\1>", text) if "stream:" in text else text
+    """Return `text` with the brackets of tags that a web page took for its own."""
+    if "stream:" in text:
+        text = _EATEN.sub(r"<\1>", text).replace("stream:stream:", "stream:")
+    return _BARE.sub(r"<\1/>", text) if "<" not in text and " xmlns=" in text else text
+
+
+def unbraced(text: str) -> str:
+    """Return `text` without the namespaces before names: the declarations say the same."""
+    return _CLARK.sub("", text) if "}:" in text else text
 
 
 def unescaped(text: str, *, is_bytes: bool = False) -> str:
@@ -57,6 +74,41 @@ def _character(escape: re.Match[str]) -> str:
     return chr(code) if code < 0x110000 else "\ufffd"
 
 
+_STRING = r'(?:<<)?"(?:[^"\\]|\\.)*"(?:>>)?|<<>>'
+_TERM = re.compile(
+    rf"(?:\{{:?xml(?:el|element|streamstart),|\#xmlel\{{name\s*=)\s*(?P<name>{_STRING}),"
+    rf"\s*(?:attrs\s*=\s*)?\[(?P<attributes>(?:\{{(?:{_STRING}),\s*(?:{_STRING})\}},?\s*)*)\]"
+    rf"(?:,\s*(?:children\s*=\s*)?(?P<children>\[)|\}})"
+    rf"|\{{:?xmlcdata,\s*(?P<text>{_STRING})\}}|(?P<end>\]\}})"
+)
+"""A part of an element that Erlang or Elixir writes as a term."""
+_PAIR = re.compile(rf"({_STRING}),\s*({_STRING})")
+
+
+def of_terms(text: str) -> str:
+    """Return a line with XML for its first element that is a term; unchanged if it has no end."""
+    names, xml, begin = list[str](), "", None
+    for part in _TERM.finditer(text) if "xml" in text else ():
+        begin = part.start() if begin is None else begin
+        if part["name"]:
+            pairs = _PAIR.findall(part["attributes"])
+            attributes = [f" {_string(key)}={quoteattr(_string(value))}" for key, value in pairs]
+            xml += f"<{_string(part['name'])}{''.join(attributes)}>"
+            names += [_string(part["name"])] if part["children"] else []
+        elif part["text"]:
+            xml += escape(_string(part["text"]))
+        elif names:
+            xml += f"</{names.pop()}>"
+        if not names:
+            return f"{text[:begin]}{xml}{text[part.end() :]}"
+    return text
+
+
+def _string(term: str) -> str:
+    """Return the characters of a string of Erlang or Elixir."""
+    return unescaped(term.strip("<>")[1:-1])
+
+
 _WAYS: tuple[tuple[str, re.Pattern[str], Callable[[str], str]], ...] = tuple(
     (mark, re.compile(rf"{bracket}(?:stream:)*(?:{NAMES})(?={behind})"), meaning)
     for mark, bracket, behind, meaning in (
@@ -66,12 +118,16 @@ _WAYS: tuple[tuple[str, re.Pattern[str], Callable[[str], str]], ...] = tuple(
         (" xmlns=", r"\(", " xmlns=", lambda text: text.translate(str.maketrans("()", "<>"))),
     )
 )
+_TERMS = ("xml", re.compile(r"(?:\{:?|#)xml(?:el|element|streamstart)\W"), of_terms)
 """Ways to write XML without its brackets: what to look for first, its beginning, its meaning."""
 
 
-def way_of(text: str) -> Callable[[str], str] | None:
-    """Return the meaning of a line in which XML is escaped; None if it has none."""
-    for mark, pattern, meaning in _WAYS:
+def way_of(text: str, *, has_raw: bool) -> Callable[[str], str] | None:
+    """Return the meaning of a line in which XML is escaped; None if it has none.
+
+    In a log that has raw XML, only terms are read: some libraries log so what they receive.
+    """
+    for mark, pattern, meaning in (_TERMS, *(() if has_raw else _WAYS)):
         if mark in text and pattern.search(text):
             return meaning
     return None

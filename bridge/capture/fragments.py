@@ -21,12 +21,13 @@ from bridge.capture.elements import (
     is_whole,
     parsed,
     refusal_in,
+    start_in,
     unwrapped,
 )
 from bridge.capture.escapes import (
-    NAMES,
     mended,
     opens_field,
+    unbraced,
     undoubled,
     unescaped,
     unquoted,
@@ -69,19 +70,6 @@ _DECLARATION = re.compile(r"\s*<(?:\?xml[^<]*\?|!DOCTYPE[^<]*)>\s*$")
 """The beginning of a document, or of a stream whose header is in the next line."""
 _REPRESENTED = re.compile(r"""<[\w:]+(?:\s+\w+=(?:'[^'<]*'|"[^"<]*"))*\s+\w+=(?:None\b|<\w+\.)""")
 """Python's repr of an object, with a value without quotes."""
-_START = re.compile(
-    rf"<(?:\?xml\b|(?:stream:)*(?:{NAMES})(?=[\s/>]|\\/|$)(?!\s+\w+=[^'\"\\\u2018-\u201f])"
-    r"|\\?/stream:stream>(?!\s+[A-Za-z])|(?<=b['\"]<)|(?<=<<\"<)"
-    r"|[a-z-]+\s+xmlns=['\"]urn:ietf:params:xml:ns:xmpp-streams['\"])"
-)
-"""The beginning of an element of XMPP, or of anything in data of a socket. In the repr of an object
-the first value may have no quotes."""
-_NAMED = re.compile(
-    r"(?:(?<=b['\"])|(?<=<<\"))<|<(?:\?|\\?/|stream:|(?:message|presence|iq)\b(?!>[^<\s\\])"
-    r"|(?:stream|handshake)\b)"
-    r"|[^>]*xmlns="
-)
-"""An element whose name means nothing else, or that has a namespace."""
 _END = re.compile(r"</(?:message|presence|iq|stream:features|stream:error)>\W*$")
 _STANZA = re.compile(r"<(?:message|presence|iq)\b")
 _ROOT = re.compile(r"<((?:message|presence|iq|body)\b|stream:(?:features|error))")
@@ -101,12 +89,10 @@ _BINARY_END = re.compile(r'"(?:/utf8)?>>[^"]*$')
 _GOES_ON = re.compile(r'"(?:/utf8)?>>|"\s*$')
 """The end of a binary of Erlang, or of its part in a line. Some write line breaks as they are."""
 _BROKEN_BINARY = re.compile(r'"[^\S\n]*\n\s*"')
-_ERLANG, _QUOTES, _LINE = '<<"', "'\"", "\n"
+_ERLANG, _LINE = '<<"', "\n"
 _KEY = re.compile(r"""\W*[\w-]+["']?\s*[:=]\W*""")
 _MEMBER = re.compile(r"""\W*[\w-]+["']?\s*[:=]\W*\w+\W*""")
 """A line with one member of an object, as YAML and consoles write it."""
-_LAST = 4
-"""We compare so many characters first, since that is quick."""
 _WRAPPER = re.compile(r"<([\w.:-]+)(?:\s[^<>]*)?>(<!\[CDATA\[)?[^<>]*$")
 """An element of the logger's own around what it logs."""
 _ENDED = re.compile(r"<([\w.:-]+)(?:\s[^<>]*)?>[^<>]*</\1>")
@@ -188,8 +174,10 @@ class _Entry(NamedTuple):
 class Fragments:
     """Finds the fragments in the lines of one log."""
 
-    def __init__(self, file: str) -> None:
+    def __init__(self, file: str, is_printed: Callable[[Fragment], bool] = lambda _: False) -> None:
+        """`is_printed` tells whether a program printed an entry that begins so: words of others."""
         self._file = file
+        self._is_printed = is_printed
         self._open: _Entry | None = None
         """The latest entry, if it may go on in the next line."""
         self._rest = Rest()
@@ -222,9 +210,12 @@ class Fragments:
 
     def feed(self, line: Line) -> list[Fragment]:
         """Read a line; return the fragments that are surely whole by now, and the holes."""
-        if "stream:" in line.text and not _STANZA.search(line.text):
+        text = unbraced(line.text)
+        is_bare = " xmlns=" in text and "<" not in text
+        if is_bare or ("stream:" in text and not _STANZA.search(text)):
             is_in_stanza = self._open is not None and not self._rest.text.startswith("<stream:")
-            line = line if is_in_stanza else line._replace(text=mended(line.text))
+            text = text if is_in_stanza else mended(text)
+        line = line if text is line.text else line._replace(text=text)
         fragments = self._begin(line) if self._open is None else self._go_on(line)
         while self._entries and self._open is None:
             entries, self._entries = self._entries, []
@@ -251,6 +242,7 @@ class Fragments:
             return False
         if not text[:1].isspace() and not (text := _without_container(text))[:1].isspace():
             return False
+        text = unbraced(text)
         tag, before = text.lstrip(), self._rest.text
         # Only its end tag may follow.
         behind = tag.find("<", 1)
@@ -293,13 +285,14 @@ class Fragments:
             return data
         if "<" in text[:2] and _DECLARATION.match(text):
             return []
-        start, meaning = _start_in(text), None
+        start, meaning = start_in(text), None
         if start is not None:
             self._has_raw = not self._is_escaped
-        elif not self._has_raw and (meaning := way_of(text)) is not None:
-            self._is_escaped = True
+        elif (meaning := way_of(text, has_raw=self._has_raw)) is not None:
+            self._is_escaped = not self._has_raw
+            line = line._replace(sources=(*line.sources, text))
             text = meaning(text)
-            start = _start_in(text)
+            start = start_in(text)
         previous, self._previous = self._previous, ""
         if start is None:
             self._previous = _after(previous, text)
@@ -319,8 +312,6 @@ class Fragments:
             xml = entry.meant(xml)
         if meaning is not None:
             entry = entry._replace(meaning=meaning)
-        if xml.startswith("<stream:stream:"):
-            xml = xml.replace("stream:stream:", "stream:")
         return self._read(entry, xml, head)
 
     def _entry(self, line: Line, head: str) -> _Entry:
@@ -349,15 +340,19 @@ class Fragments:
             entry = self._entry(line, head)
             if entry.shape in self._whole:  # its only tag is damaged
                 return [entry.part(text[bracket.start() :])]
+        return [self.hole(line)] if self.is_piece(text) else []
+
+    def is_piece(self, text: str) -> bool:
+        """Whether a line without the beginning of XMPP is a part of a stanza."""
         if ">" not in text and "xmlns=" not in text:
-            return []
+            return False
         is_piece = bool(_END.search(text) or _OF_XMPP.search(text))
         # Servers log much else that looks like XML.
         if not is_piece and not self._is_of_server and not _REPR.search(text):
             text = _OWN_TAG.sub(self._foreign, text).replace("</stream:stream>", "")
             is_torn = _TORN.search(TAG.sub("", text)) is not None
             is_piece = is_torn or any(depth < 0 for depth, _ in depths(text))
-        return [self.hole(line)] if is_piece else []
+        return is_piece
 
     def _foreign(self, tag: re.Match[str]) -> str:
         """Return a tag in a line without XMPP; nothing if it ends an element that began there."""
@@ -372,8 +367,7 @@ class Fragments:
         if head.endswith(_BINARIES) and (not is_erlang or _GOES_ON.search(xml)):
             mark = " ".join(head[-MAX_MARK:].rsplit(" ", 2)[-2:])
             if len(self._marks) < MAX_MARKS:
-                quotes = '"' if is_erlang else _QUOTES
-                for quote in quotes:
+                for quote in '"' if is_erlang else "'\"":
                     self._marks.setdefault(f"{mark[:-1]}{quote}", set()).add(entry.shape)
             return self._of_data(entry, xml, mark)
         if opens_field(head, xml):
@@ -385,7 +379,8 @@ class Fragments:
         is_begun = root is not None and last_tag not in xml and "/>" not in xml
         elements, rest = ([], xml) if is_begun else elements_of(xml)
         if is_whole(elements, rest):
-            if any(map(len, elements)):
+            is_new = entry.shape not in self._whole and any(map(len, elements))
+            if is_new and not self._is_printed(entry.fragment(elements, xml)):
                 self._whole.add(entry.shape, None)
             entry = _with_tail(entry, rest if behind is None else behind)
             return self._fragments(entry, elements, xml[: len(xml) - len(rest)])
@@ -393,6 +388,8 @@ class Fragments:
             return [entry.fragment([*elements, *refusal_in(rest), Element(HOLE)], xml)]
         if _REPRESENTED.match(xml):
             return []
+        if self._is_printed(begun := entry.fragment([Element(HOLE)], xml)):
+            return [begun]
         prints_tags = self._tags.get(entry.shape, 0) >= MAX_TAGS
         if prints_tags and entry.shape not in self._whole and is_tag(xml):
             return self._of_tag(entry, xml)
@@ -409,7 +406,7 @@ class Fragments:
             return self._go_on_with_binary(line, text)
         head, _, tag = text.partition("<")
         words = head.strip()
-        start = _start_in(text) if "<" in tag or words else None
+        start = start_in(text) if "<" in tag or words else None
         may_repeat = start is None and words and tag
         if may_repeat and shape_of(head)[0].strip() == self._opened().shape.strip():
             text = text.removeprefix(head)  # the logger repeats its own text in each line
@@ -559,15 +556,6 @@ def _without_container(text: str) -> str:
     return text if container is None else text[container.end() :]
 
 
-def _start_in(text: str) -> int | None:
-    """Return where the leftmost element of XMPP begins; None if there is none."""
-    if "<" in text:
-        for start in _START.finditer(text):
-            if _NAMED.match(text, start.start()):
-                return start.start()
-    return None
-
-
 def _with_word(context: str, previous: str, head: str) -> str:
     """Return the text before an entry, with what stands before it if only that has the word."""
     before = context or previous
@@ -600,7 +588,7 @@ def _begins(previous: str, head: str) -> bool:
         return True
     if _KEY.fullmatch(head) and _MEMBER.fullmatch(previous):
         return not has_word(head)
-    if head.rstrip()[-_LAST:] not in previous:  # most heads have a word of their own
+    if head.rstrip()[-4:] not in previous:  # most heads have a word of their own
         return False
     shape, _ = shape_of(head.strip())
     return shape_of(previous.strip())[0].startswith(shape) and not has_word(head)
@@ -609,5 +597,5 @@ def _begins(previous: str, head: str) -> bool:
 def _between(text: str, further: str) -> str:
     """Return what belongs between a text that ends within a tag and its next line."""
     is_closed = text[-1:] in {"'", '"'} and text[-2:-1] != "="
-    is_name = text[text.rfind("<") + 1 :].replace(":", "").isalpha()
+    is_name = re.fullmatch("[a-z:-]+", text[text.rfind("<") + 1 :]) is not None
     return _LINE if is_closed or (is_name and _ATTRIBUTE.match(further)) else ""

@@ -15,11 +15,12 @@ from contextlib import suppress
 from io import BufferedReader, TextIOWrapper
 from itertools import chain
 from typing import Any
+from weakref import proxy
 from xml.etree.ElementTree import Element
 
 from bridge.capture.directions import MAX_SHAPES, Directions, has_word
 from bridge.capture.elements import elements_of
-from bridge.capture.escapes import mended
+from bridge.capture.escapes import mended, of_terms, unbraced
 from bridge.capture.failures import Failure, Failures
 from bridge.capture.formats import ROWS
 from bridge.capture.fragments import Fragment, Fragments, Line
@@ -69,10 +70,12 @@ MAX_TOKENS = 1_000
 """We remember the tokens of at most so many sessions."""
 
 _MARKS = {row.mark for row in ROWS}
-_TELLING = ("<", "&lt;", "\\u003", "«", *_MARKS)
+_TELLING = ("<", "&lt;", "xmlns=", ">", "\\u003", "«", "{xml", "{:xml", "#xml", *_MARKS)
 """What stands in a text that looks like XMPP."""
-_PRINTABLE = ("CDATA", *_TELLING[2:])
+_PRINTABLE = ("CDATA", *_TELLING[4:])
 """What a stanza has in which a stranger's text looks like XMPP, if the text is not escaped."""
+_ENDS_TAG = re.compile(r"""['"]\s*/?>""")
+"""The end of a tag, as a torn stanza has it."""
 _REFERENCES = ("&lt;", "&#", "&amp;lt;", "&amp;#")
 _COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _BYTE_ORDER_MARK = "\ufeff"
@@ -108,15 +111,16 @@ class LogReader:
         self.begin = ""
         """The beginning of the log, which may name the library that wrote it."""
         self._file = file
-        self._fragments = Fragments(file)
+        reader = proxy(self)  # else each would keep the other in memory
+        self._fragments = Fragments(file, lambda begun: bool(reader.is_printed(begun)))
         self._directions = Directions()
         self._waiting: list[Fragment] = []
         """The fragments that we read before we know whose view the log is."""
         self._waiting_characters = 0
         self._is_decided = False
-        self._said: Newest[str, tuple[str, list[str]]] = Newest(MAX_SAID)
+        self._said: Newest[str, tuple[str, list[str], list[str]]] = Newest(MAX_SAID)
         """Texts of strangers that have XMPP in them. The key is the text in one line; the value is
-        the text, and the lines of it that have XMPP in them."""
+        the text, and the lines of it that have XMPP in them, as `_plain` has them and as said."""
         self._width, self._full = MIN_WIDTH, 0
         """The length of the longest line, and how many lines have it."""
         self._is_full = False
@@ -246,17 +250,11 @@ class LogReader:
     def _admitted(self, fragment: Fragment) -> Fragment | None:
         """Learn from a fragment, and return it; None if it repeats a stranger's words."""
         if not fragment.shape and not fragment.text:  # a part that has no beginning
-            return fragment
+            return fragment if self._is_torn(fragment) else None
         place = self._directions.place_of(fragment.shape)
-        if self._said:
-            was_met = self._directions.times_met(place) > 0
-            ways = [way for each in fragment.written if (way := _plain(each))]
-            is_part = fragment.elements[-1:] != [] and fragment.elements[-1].tag == HOLE
-            way = next((each for each in ways if self._is_line(each, is_part=is_part)), "")
-            if way and was_met and time_in(way)[0] is None:
-                return fragment._replace(elements=[Element(HOLE)])
-            if way or (not was_met and self._is_said(fragment, ways)):
-                return None
+        if line := self._printed(fragment):
+            is_hole = self._directions.times_met(place) > 0 and time_in(line)[0] is None
+            return fragment._replace(elements=[Element(HOLE)]) if is_hole else None
         self._listen(fragment)
         if fragment.is_row:
             return fragment
@@ -268,6 +266,30 @@ class LogReader:
             self._directions.learn(fragment.shape, fragment.session, fragment.elements)
         return fragment
 
+    def _printed(self, fragment: Fragment) -> str:
+        """Return the line of an entry that prints what somebody said; empty if the entry does not.
+
+        The line has it at its beginning, or stands outside the places that were met.
+        """
+        ways = [way for each in fragment.written if (way := _plain(each))] if self._said else []
+        is_part = fragment.elements[-1:] != [] and fragment.elements[-1].tag == HOLE
+        if line := next((each for each in ways if self._is_line(each, is_part=is_part)), ""):
+            return line
+        was_met = self._directions.times_met(self._directions.place_of(fragment.shape)) > 0
+        return ways[0] if ways and not was_met and self._is_said(fragment, ways) else ""
+
+    def is_printed(self, begun: Fragment) -> bool:
+        """Whether an entry that begins so, where none stood before, prints what somebody said."""
+        place = self._directions.place_of(begun.shape)
+        return self._directions.times_met(place) == 0 and bool(self._printed(begun))
+
+    def _is_torn(self, piece: Fragment) -> bool:
+        """Whether a part of a stanza is one without what somebody said, too."""
+        rest = line = "".join(piece.written)
+        for words in chain(*(lines for *_, lines in self._said.values())):
+            rest = rest.replace(words, "")
+        return rest == line or self._fragments.is_piece(rest)
+
     def _is_line(self, way: str, *, is_part: bool) -> bool:
         """Whether somebody said a line that begins with `way`.
 
@@ -278,13 +300,13 @@ class LogReader:
         way = way.replace("\n", joint)
         if is_part and any(
             way.startswith(tail.replace("\n", joint))
-            for said, _ in self._said.values()
+            for said, *_ in self._said.values()
             for tail in _tails_of(said)
         ):
             return True
         if not joint:
             return any(way in said for said in self._said)
-        return any(f"\n{way}" in said for said, _ in self._said.values())
+        return any(f"\n{way}" in said for said, *_ in self._said.values())
 
     def _is_said(self, fragment: Fragment, ways: Iterable[str]) -> bool:
         """Whether an entry prints what somebody said, or a part of that.
@@ -294,7 +316,7 @@ class LogReader:
         text = _plain(fragment.text).replace("\n", "")
         if not fragment.is_row and any(text in each for each in self._said):
             return True
-        telling = [*chain(*(lines for _, lines in self._said.values()))]
+        telling = [*chain(*(lines for _, lines, _ in self._said.values()))]
         if fragment.elements[-1].tag == HOLE:
             return any(said in way for way in ways for said in telling if len(said) > MIN_SAID)
         rows = [way for way in ways if text not in way.replace("\n", "")]
@@ -304,17 +326,21 @@ class LogReader:
         """Remember what a stanza says that a program may print as if it were XMPP."""
         if fragment.is_row:
             return
-        text = fragment.text
+        text, is_telling = fragment.text, False
         for element in fragment.elements:
-            self._failures.hear("\n".join(element.itertext()))
+            words = "\n".join(element.itertext())
+            self._failures.hear(words)
+            words += element.get("from", "")
+            is_end = ">" in words and _ENDS_TAG.search(words) is not None
+            is_telling = is_telling or is_end or "xmlns=" in words
         is_escaped = "&" in text and any(map(text.__contains__, _REFERENCES))
-        if not is_escaped and not any(map(text.__contains__, _PRINTABLE)):
+        if not (is_telling or is_escaped or any(map(text.__contains__, _PRINTABLE))):
             return
         for said in _texts_of(fragment):
             if any(map(said.__contains__, _TELLING)):
                 lines = [each for each in said.split("\n") if any(map(each.__contains__, _TELLING))]
                 said = f"\n{_plain(said)}"[:MAX_SAID_CHARACTERS]
-                self._said.add(said.replace("\n", ""), (said, [*map(_plain, lines)]))
+                self._said.add(said.replace("\n", ""), (said, [*map(_plain, lines)], lines))
         while sum(map(len, self._said)) > MAX_SAID_CHARACTERS:
             self._said.popitem(last=False)
 
@@ -516,7 +542,8 @@ def _tails_of(said: str) -> Iterator[str]:
 
 def _plain(text: str) -> str:
     """Return the lines of a text as `Fragments` reads them, without what escapes differ in."""
-    return "\n".join([_ESCAPES.sub("", mended(line)) for line in html.unescape(text).split("\n")])
+    lines = [mended(unbraced(of_terms(line))) for line in html.unescape(text).split("\n")]
+    return "\n".join([_ESCAPES.sub("", line) for line in lines])
 
 
 def _object_in(text: str) -> dict[str, Any] | None:

@@ -44,6 +44,15 @@ FORGED = {
     "brackets that a page ate": "RECV: stream:error<conflict/>/stream:error",
     "a condition that Prosody names": "Disconnecting client, <stream:error> is: conflict",
     "an error of the server's": f"Server send: <error xmlns='{STREAM_ERRORS}'><reset/></error>",
+    "a term": (
+        'Received {xmlel,<<"stream:error">>,[],[{xmlel,<<"conflict">>,[{<<"xmlns">>,'
+        f'<<"{STREAM_ERRORS}">>}}],[]}}]}}'
+    ),
+    "a piece of a stanza": "so xmlns='jabber:client' it is",
+    "the end of a tag": "see 'this'/>",
+    "the end of an element": "no </b> here",
+    "a tag without brackets": f"conflict xmlns='{STREAM_ERRORS}'",
+    "the end of a session": "body xmlns='http://jabber.org/protocol/httpbind' type='terminate'",
     "a binary": f'Received <<"{ENDED}',
     "its end": f"hi\n10:00:59 DEBUG RECV: {KICKED}",
 }
@@ -105,6 +114,32 @@ def test_words_of_a_stranger_accuse_and_clear_nobody(forged: str, entries: int) 
         log = [*log_of([*before, entry]), *printed(said), *log_of([TALK])]
         streams = examined(*log)
         assert (errors(streams), sum(each.stream.holes for each in streams)) == ([], 0), log[-4:]
+
+
+@pytest.mark.parametrize("forged", FORGED)
+def test_words_that_are_printed_swallow_no_entry_over_several_lines(forged: str) -> None:
+    said = FORGED[forged]
+    heard = ["IN [bot]", SAID["a body"](escape(said).replace("\n", "&#10;"))]
+    refused = [
+        "IN [bot]",
+        *bounce("forbidden").removeprefix("<<< ").replace("><", ">\n<").split("\n"),
+    ]
+    log = [*heard, *f"Mallory: {said}".split("\n"), *refused]
+    assert errors(examined("OUT [bot]", "<presence/>", *log)) == ["refused"]
+
+
+def test_the_first_line_of_an_entry_that_somebody_said_makes_no_hole_of_it() -> None:
+    entry = ["IN [bot]", *TALK.removeprefix("<<< ").replace("><", ">\n<").split("\n")]
+    heard = ["IN [bot]", SAID["a body"](escape(entry[1]))]
+    (stream,) = examined("OUT [bot]", "<presence/>", *entry, *heard, *entry)
+    assert stream.stream.holes == 0
+
+
+@pytest.mark.parametrize("said", ["<", ">", "RECV: <", "<message ", "xmlns="])
+def test_a_sign_that_somebody_said_hides_no_entry_elsewhere(said: str) -> None:
+    heard = "<<< " + SAID["a body"](escape(said))
+    real = f"ERROR [bot] {bounce('forbidden').removeprefix('<<< ')}"
+    assert errors(examined(*log_of([*JOIN, heard]), real)) == ["refused"]
 
 
 @pytest.mark.parametrize("entries", [3, 10, 100])

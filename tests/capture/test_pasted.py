@@ -15,7 +15,9 @@ from tests.capture.logs import (
     ROOM,
     SASL,
     SEAT,
+    STANZAS,
     STREAM_ERRORS,
+    STREAMS,
     USER,
     bounce,
     captured,
@@ -72,6 +74,16 @@ TALKATIVE = bounce("not-acceptable").replace(
     error("not-acceptable"), error("not-acceptable", "Only those inside may speak, here and now")
 )
 WRAPPED = [TALKATIVE[at : at + 65] for at in range(0, len(TALKATIVE), 65)]
+
+TERM = (
+    '{xmlel,<<"stream:error">>,[],[{xmlel,<<"conflict">>,[{<<"xmlns">>,'
+    f'<<"{STREAM_ERRORS}">>}}],[]}},{{xmlel,<<"text">>,[],[{{xmlcdata,<<"so & so">>}}]}}]}}'
+)
+
+RECORD = (
+    'got: #xmlel{{name = "message",attrs = [{}],children = [#xmlel{{name = "error",attrs = [],'
+    'children = [{{xmlel,<<"not-acceptable">>,[],[]}}]}}]}}'
+)
 
 NAMED: dict[str, tuple[list[str], str]] = {
     "a refused message alone": ([BOUNCE], "is not in it"),
@@ -133,12 +145,52 @@ NAMED: dict[str, tuple[list[str], str]] = {
         ["`Send:#:<0.1.0>: <presence to='r@x/bot'/>", "Recv:#:<0.1.0>: " + OTHER.format("r@x")],
         "had no muc element",
     ),
+    "terms of Elixir beside XML": (
+        [
+            f'bot [OUTGOING] "{HEADER}"',
+            'bot [INCOMING] {:xmlstreamstart, "stream:stream", [{"from", "example.org"}]}',
+            "bot [INCOMING] " + TERM.replace("<<", "").replace(">>", "").replace("{xml", "{:xml"),
+        ],
+        'It says: "so & so"',
+    ),
+    "terms of Erlang": ([f"c2s5 debug sends {TERM}"], 'It says: "so & so"'),
+    "records of Erlang": (
+        [
+            RECORD.format(f'{{"type","error"}},{{"from","{ROOM}"}}'),
+        ],
+        "is not in it",
+    ),
+    "names with their namespaces in braces": (
+        [
+            "IN [bot thread:0001]",
+            f"<{{jabber:client}}:message {{jabber:client}}:from='{ROOM}' {{a}}:type='error'>",
+            f"  <{{a}}:error><{{b}}:not-acceptable {{c}}:xmlns='{STANZAS}'/></{{a}}:error>",
+            "</{jabber:client}:message>",
+        ],
+        "is not in it",
+    ),
     "a request to the client's own server, and its error": (
         [
             "<iq from='bot@x.org' type='set' id='p'><a xmlns='b:c'/></iq>",
             f"<iq to='bot@x.org' type='error' id='p'>{error('gone')}</iq>",
         ],
         'request "{b:c}a" was refused by "its server" (gone)',
+    ),
+    "a stream error whose brackets somebody left out": (
+        [
+            f'stream:error xmlns:stream="{STREAMS}"',
+            f'connection-timeout xmlns="{STREAM_ERRORS}"',
+            f'text xmlns="{STREAM_ERRORS}">idle',
+        ],
+        "had heard nothing from the client",
+    ),
+    "the end of a session over HTTP without brackets": (
+        [TERMINATE.format("item-not-found")[1:-2].replace("terminal", "terminate")],
+        "knows no such session over HTTP",
+    ),
+    "a name with a hyphen at the end of a line": (
+        BOUNCE.replace("<not-acceptable ", "<not-acceptable\n").split("\n"),
+        "is not in it",
     ),
     "a refused nickname that is not known": (
         [f"<presence from='{ROOM}' type='error'><x xmlns='{MUC}'/>{error('conflict')}</presence>"],
