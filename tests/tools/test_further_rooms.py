@@ -51,7 +51,7 @@ CRASHES = [
     for number in (1, 2, 3)
     for pause, event in ((0.0, said("Carl", "!crash")), (0.3, left()), (5.0, came()))
 ]
-ONLY_OWNERS = [*asked(3, PONG), *((50.0 + it, said("Alice", "!ping")) for it in (0, 100, 200))]
+ONLY_OWNERS = [*asked(3, PONG), *((50.0 + it, said("Alice", "!ping")) for it in (0, 100, 400))]
 SPELT = [*HEALTHY, *((20.0 * it, said("Alice", "!Ping")) for it in (1, 2, 3))]
 SPELT += [(70.0 + at, event) for at, event in HEALTHY]
 VISITOR = (replace(occupant("bot"), role="visitor"), *OTHERS)
@@ -106,7 +106,7 @@ PHONES: Acts = [
 CHATTY: Acts = [
     (5.0 * number + number % 3, said(("Carl", "Alice")[number % 2], "lol")) for number in range(40)
 ]
-RELAYED: Acts = [(7.0 * it, said("bot", f"<ann> line {it}")) for it in range(20)]
+RELAYED: Acts = [(7.0 * it + it * it % 5, said("bot", f"<ann> line {it}")) for it in range(20)]
 MARKED = said("bot", "", reacts_to="q", reactions=("\N{WHITE HEAVY CHECK MARK}",))
 BY_TWO = [*asked(4, PONG), *((at + 50, event) for at, event in asked(4, PONG, who="Alice"))]
 KEYS: Acts = [(200.0 + it, secret(("Carl", "Alice")[it % 2])) for it in range(4)]
