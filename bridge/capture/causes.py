@@ -217,6 +217,9 @@ not-rejoined: join; error, XEP-0045, 7.2
 not-yet-rejoined: join; note, XEP-0045, 7.2
     The client logged in again, and the log ends before it asks to join the room {room} again.
     -> Let the client join its rooms after each login, and not only after the first.
+left: join; note, XEP-0045, 7.14
+    The client itself left the room {room}.
+    -> If it should have stayed, see where the program sends presence of type unavailable.
 too-early: join; error, XEP-0045, 7.2.2
     The client spoke to the room {room} before its own presence had come back, and the room did not
     take it.

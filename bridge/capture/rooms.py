@@ -251,6 +251,8 @@ class Rooms:
             return
         if element.get("type") == "unavailable":
             if room:
+                if room.is_inside:
+                    yield cause("left", stanza.place, about=room.jid, room=quoted(room.jid))
                 room.state = RoomState.LEFT
                 self.waiting.open.pop(("join", "", key), None)
         elif not element.get("type") and (room is None or not room.is_inside or has_muc):
@@ -265,6 +267,7 @@ class Rooms:
                     asked.refusals = room.refusals
                 yield from again(asked)
             yield from self.answer("rejoin", client, stanza)
+            yield Disproof(key_of_finding("left", "", asked.jid))
             self.by_jid.add(key, asked)
             if has_muc and not asked.was_inside:
                 self.waiting.add(("join", "", key), stanza, client.count, asked.jid)

@@ -31,6 +31,9 @@ _DATED = 366 * 86_400
 UNSEEN = "not-yet-rejoined"
 """The cause of the note that the log ends before a client that came back asks for its rooms."""
 
+LEFT = "left"
+"""The cause of the note that the client itself left the room."""
+
 MAX_SEATS = 3
 """Most occupants of other rooms that a finding names."""
 
@@ -110,12 +113,13 @@ class _BotLog:
         """
         evidence, where = self._evidence, quoted(str(path), MAX_TEXT)
         findings = [finding for each in ours for finding in each.findings()]
-        cause = explanation(findings)
+        cause, words = explanation(findings), verdict(findings)
         if cause is None and evidence.occupant is None:  # it may say why the occupant is not there
             whys = [it for it in findings if it.name == "join" or it.severity is Severity.WARNING]
             cause = next((it for it in reversed(whys) if it.name in {"join", "removed"}), None)
+            if cause and cause.cause == LEFT and words != NO_ERROR:
+                cause = None  # the program may have left since it failed
         if cause is None:
-            words = verdict(findings)
             log = f"The log {where} of {evidence.who}: {words}"
             is_told = words != NO_ERROR and _is_missed(evidence)  # such as that its program failed
             detail = f"{did} {log}".strip() if is_told or not did else did

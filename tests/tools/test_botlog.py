@@ -63,6 +63,21 @@ def test_what_a_log_does_not_tell_is_unknown(
     assert words in finding.detail
 
 
+LEAVES = f">>> <presence to='{ROOM}/bot' type='unavailable'/>"
+
+
+@pytest.mark.parametrize(("before", "ok"), [([], False), (TRACE.split("\n"), None)])
+def test_that_the_client_itself_left_is_why_it_is_not_there_unless_its_program_failed(
+    before: list[str], ok: bool | None, tmp_path: Path
+) -> None:
+    there = known()
+    log = _log(tmp_path, *IN, logs.said("Alice", "hello", id="q1"), *before, LEAVES)
+    finding = botlog.stream(log, there._replace(occupant=None))
+    assert finding.ok is ok
+    assert ("The client itself left the room" in finding.detail) is (ok is False)
+    assert botlog.stream(log, there).ok is None
+
+
 FAILED = [*IN, *TRACE.split("\n")]
 
 

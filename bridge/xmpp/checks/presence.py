@@ -51,6 +51,7 @@ def present(evidence: Evidence) -> Finding:
     others = [occupant.nickname for occupant in status.others]
     alike = _alike(evidence.nickname, others)
     near = f"; in the room is {list_of(alike)}" if alike else ""
+    other, answered = instead(evidence)
     if past.gone:
         (detail, hint), *before = map(_departure, past.gone)
         detail = f"{who} {detail}"
@@ -62,7 +63,15 @@ def present(evidence: Evidence) -> Finding:
         if isinstance(event, events.NicknameChanged):
             return Finding(False, f"{detail}.", hint, leads_to=event.new_nickname)
         unclear = all(_is_unclear(record.event) for record in past.gone)
-        return Finding(False, f"{detail}{near}.", hint, symptom=unclear)
+        person = past.person
+        same = [it.nickname for it in status.others if person.is_same(Person.of(it))][:MAX_ALIKE]
+        if same:
+            unclear, near = False, f"; {who} is in the room as {list_of(same)}"
+            hint = "Ask about that nickname: the room may have kept the former one for a while."
+        leads_to = [*same, other][0]
+        return Finding(
+            False, f"{detail}{near}.{answered}", hint, symptom=unclear, leads_to=leads_to
+        )
     if not status.shows_all:
         detail = f"Whether {who} is in the room is unknown: the room does not show everybody, and "
         detail += f"{who} was not heard while the bridge watched{evidence.since}{near}."
@@ -75,7 +84,6 @@ def present(evidence: Evidence) -> Finding:
     hint = "Is the program running, and does it join this room under this nickname?"
     if near:
         hint = f"Case and hidden characters matter in a nickname. {hint}"
-    other, answered = instead(evidence)
     leads_to = alike[0] if len(alike) == 1 else other
     is_typo = status.room_created and bool(evidence.rooms)
     return Finding(False, f"{detail}.{answered}", hint, symptom=not is_typo, leads_to=leads_to)

@@ -117,6 +117,9 @@ WELL: dict[str, list[Act]] = {
     "it passes on what it is told": asked(
         PING, *[("Alice", f"!tell carl {number}", f"Carl: {number}") for number in range(3)]
     ),
+    "it says the same to one command in several forms": asked(
+        *[("Carl", text, "pong") for text in ("!ping", "Robot: ping", "robot, ping please")]
+    ),
     "it says the same to the same command": asked(*[PING] * 4),
     "it says to talk what it says to no command": asked(
         PING, ("Carl", "hello", "hi"), ("Alice", "good morning", "hi")

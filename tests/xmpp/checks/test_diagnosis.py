@@ -726,3 +726,18 @@ def test_a_ping_without_an_answer_is_told_if_others_were_left_without_one() -> N
     assert conclusion.outcome == "unknown"
     assert "It has answered nobody since" in conclusion.verdict
     assert "does not answer a ping" in conclusion.verdict
+
+
+@pytest.mark.parametrize(("id_", "is_known"), [("o1", True), ("o2", False), (None, False)])
+def test_who_left_and_is_there_under_another_nickname_is_named(
+    id_: str | None, is_known: bool
+) -> None:
+    """The room may have kept its former nickname for a while."""
+    gone = replace(left("Robot", 333), occupant_id="o1")
+    new = replace(BOT, jid=f"{ROOM}/R2", nickname="R2", occupant_id=id_)
+    status = replace(STATUS, occupants=(*STATUS.occupants, new))
+    conclusion = find(evidence(gone, occupant=None, status=status))
+    assert conclusion.outcome == ("cause" if is_known else "unknown")
+    assert ('; "Robot" is in the room as "R2".' in conclusion.verdict) is is_known
+    step = Step("xmppDiagnose", {"nickname": "R2"}) if is_known else None
+    assert conclusion.step == step
