@@ -173,7 +173,8 @@ def _settings(parsed: Namespace) -> Settings:
     if settings is None:
         domain = configuration.domain or (service.domain if service else "")
         anchors = configuration.tls_ca_file
-        settings = Settings("", domain, Secret(""), (), service=service, tls_ca_file=anchors)
+        rooms = configuration.rooms or ()
+        settings = Settings("", domain, Secret(""), rooms, service=service, tls_ca_file=anchors)
     if parsed.to:
         try:
             settings = settings._replace(domain=values.domain(parsed.to), service=None)

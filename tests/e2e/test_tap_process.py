@@ -1,6 +1,7 @@
 """The process of tap between a scripted server and a client by hand: stopped, killed, refused."""
 
 import asyncio
+import json
 import os
 import re
 import socket
@@ -232,11 +233,13 @@ async def test_a_component_is_named_by_its_domain_and_needs_no_tls(tmp_path: Pat
         gate = {
             "XMPP_SERVICE": f"xmpp://{server.host}:{server.port}",
             "XMPP_DOMAIN": "gate.localhost",
+            "MUC_ROOM": "room@muc.localhost",
         }
         process = await started(server, tmp_path, *words, given=gate)
         code, verdict = await ended(process)
     assert (code, "secret" in verdict) == (1, True), verdict
-    assert (tmp_path / "state" / "xmpp-bridge" / "tap" / "gate.localhost.jsonl").exists()
+    path = tmp_path / "state" / "xmpp-bridge" / "tap" / "gate.localhost.jsonl"
+    assert json.loads(path.read_text("utf-8").splitlines()[0])["rooms"] == ["room@muc.localhost"]
 
 
 @pytest.mark.parametrize(
