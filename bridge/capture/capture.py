@@ -17,6 +17,9 @@ MAX_STREAMS = 1_000
 """We keep the findings of at most so many streams. With more, we drop the oldest that we no longer
 follow, first those without an error."""
 
+RECOVERABLE = frozenset({"cut", "crashed", "dropped"})
+"""The causes of ends after which a client may resume its session."""
+
 MAX_OPEN = 100
 """We follow at most so many streams at once. With more, we give up a stream that has ended, else a
 stream that never got in, else the stream that was silent for longest."""
@@ -252,8 +255,8 @@ class Capture:
                 stream.client.account = former.client.account
                 stream.rooms.by_jid.update(former.rooms.by_jid)
                 stream.login.resumption_id = resumption_id
-                cuts = [each for each in examined.findings() if each.cause in {"cut", "crashed"}]
-                examined.add(recovered(cuts, " The client resumed its session after that."))
+                ends = [each for each in examined.findings() if each.cause in RECOVERABLE]
+                examined.add(recovered(ends, " The client resumed its session after that."))
                 return
 
 

@@ -65,6 +65,12 @@ cut: ended; error, RFC 6120, 4.6
     The connection broke, and neither side had ended the stream{after}.{got}{ignored}
     -> See whether the program ended; otherwise look at the network between the client and the
     server. If the stream was silent before, let the client ping the server (XEP-0199).
+dropped: ended; error, RFC 6120, 4.6
+    The connection broke on the server's side, and neither side had ended the
+    stream{after}.{ignored}
+    -> Most often the server was stopped or started anew, or a proxy or firewall before it cut the
+    connection: let the client connect again. If the stream was silent before, let the client ping
+    the server (XEP-0199).
 crashed: ended; error, RFC 6120, 4.6
     The connection broke, and neither side had ended the stream{after}. Just before, the program had
     failed: {failure}.

@@ -112,7 +112,7 @@ def ended(ending: Ending, client: Entity, login: LoginState, stanza: Stanza) -> 
         # The client may have closed the stream first, in a part that the log lost.
         was_cut, last = stanza.element.get("cut"), ending.last
         if was_cut or last is None or last.element.tag not in {HOLE, f"{{{SASL}}}failure"}:
-            name = "cut" if was_cut else "closed"
+            name = "dropped" if was_cut else "closed"
             words = {"after": after, "ignored": ending.ignored, "got": ""}
             yield cause(name, stanza.place, about=domain, **words)
         return

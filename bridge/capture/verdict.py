@@ -38,7 +38,7 @@ TOLD = frozenset(
 )
 """The causes of notes that the verdict adds to "No error was found", so that it hides no error."""
 
-SILENT_ENDS = frozenset({"closed", "cut"})
+SILENT_ENDS = frozenset({"closed", "cut", "dropped"})
 """The causes of errors that give no reason. The verdict adds warnings and notes to these, too."""
 
 NO_ERROR = "No error was found."

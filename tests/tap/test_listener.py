@@ -241,7 +241,7 @@ async def test_with_login_nothing_waits_for_a_side_that_has_ended(
                 await refused(behind(tap, settings))
                 while tap.links():  # noqa: ASYNC110 - tap tells of no end
                     await asyncio.sleep(0.01)
-    assert tap.names() == ["ended cut"]
+    assert tap.names() == ["ended dropped"]
 
 
 async def test_a_wrong_password_of_the_bot_stays_with_tap(
@@ -357,7 +357,7 @@ async def test_a_cut_of_either_side_is_a_cut_for_the_other(side: str, tmp_path: 
                 connection._stream.abort()  # noqa: SLF001 - as a kill -9 does
             async with asyncio.timeout(SECONDS):
                 await (connection.ended if side == "server" else forgotten(server))
-    assert tap.names() == (["ended cut"] if side == "server" else [])
+    assert tap.names() == (["ended dropped"] if side == "server" else [])
     assert len(tap.witness.capture.streams) == 1
 
 
@@ -380,7 +380,7 @@ async def test_a_side_that_says_that_nothing_more_comes_ends_both(
         await client.gone()
         async with asyncio.timeout(SECONDS):
             await forgotten(server)
-    assert tap.names() == (["ended cut"] if side == "server" else [])
+    assert tap.names() == (["ended dropped"] if side == "server" else [])
 
 
 async def test_a_bot_that_vanished_keeps_nothing_open_once_its_server_lets_it_go(
@@ -401,7 +401,7 @@ async def test_a_bot_that_vanished_keeps_nothing_open_once_its_server_lets_it_go
         client = await logged_in(way.port)
         way.treat(Treatment.STALL)
         vanished.set()
-        assert (await tap.shows("ended")).cause == "cut"
+        assert (await tap.shows("ended")).cause == "dropped"
         async with asyncio.timeout(SECONDS):
             while tap.links():  # noqa: ASYNC110 - tap tells of no end
                 await asyncio.sleep(0.01)
@@ -415,7 +415,7 @@ async def test_a_stanza_that_a_cut_divides_goes_out_as_far_as_it_came(tmp_path: 
         async with tapped(settings, tmp_path) as tap:
             client = await logged_in(tap.port)
             assert (await client.gone()).endswith(half.encode())
-    assert tap.names() == ["ended cut"]
+    assert tap.names() == ["ended dropped"]
 
 
 def _saying_and_cut(xml: str) -> scripted.Step:
@@ -609,13 +609,13 @@ async def test_a_cut_is_named_as_it_happens_and_no_error_once_the_session_is_res
             first = await inside(tap, settings)
             network.cut()
             await first.ended
-            assert tap.names() == ["ended cut"]
+            assert tap.names() == ["ended dropped"]
             second = bot(behind(tap, settings))
             assert (await second.open(first.management)).resumed
             second.leave()
             second.close()
         assert not any(each.has_error() for each in tap.witness.capture.streams)
-    assert tap.names() == ["ended cut"]
+    assert tap.names() == ["ended dropped"]
 
 
 async def test_a_server_that_is_killed_is_named_and_the_bot_comes_back(
@@ -630,7 +630,7 @@ async def test_a_server_that_is_killed_is_named_and_the_bot_comes_back(
         second = await inside(tap, settings)
         second.leave()
         second.close()
-    assert tap.names() == ["ended cut"]
+    assert tap.names() == ["ended dropped"]
 
 
 async def test_what_was_said_at_the_end_is_still_read(tmp_path: Path) -> None:
