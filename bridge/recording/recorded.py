@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import inf
 from pathlib import Path
-from time import monotonic
+from time import monotonic, time
 from typing import TypeVar
 
 from bridge.store.database import Query, Recorded, Span, Tenure
@@ -222,10 +222,10 @@ class Walk:
         last = self._span.last - base + self._extent.sent
 
         def missing(database: Reading) -> list[Record]:
-            known = set[int]()
+            known, ahead = set[int](), database.here() - time()
             for room in {record.room for record in records}:
                 ours = [record for record in records if record.room == room]
-                wanted = [_wanted(record) for record in ours]
+                wanted = [_wanted(record, ahead) for record in ours]
                 alike = database.alike(room, domain, wanted, run)
                 # An event may have a row in the file, and one in a team's database.
                 for least, most in ((1, last), (-base, -1)):
@@ -284,10 +284,11 @@ class Walk:
         return _with_gaps(database, self._query.domain, readable), end, span, unreadable
 
 
-def _wanted(record: Record) -> Wanted:
+def _wanted(record: Record, ahead: float) -> Wanted:
     event = encode(record.event)
     stamp = told_at(event)
-    return Wanted(key_of(event), record.at if stamp is None else stamp, -inf, ours=True)
+    seen = record.at + ahead if stamp is None else stamp
+    return Wanted(key_of(event), seen, -inf, ours=True)
 
 
 def _match(cursor: str) -> re.Match[str]:

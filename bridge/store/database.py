@@ -156,7 +156,7 @@ class Tenure(NamedTuple):
     file: str = ""
     """The name of the file in which the tenure has this id."""
     asked: float = 0.0
-    """When the run asked the room to let it in, by the clock of `since`; only a file has it."""
+    """When the run asked the room to let it in, by the clock of `since`."""
 
 
 @dataclass(frozen=True)

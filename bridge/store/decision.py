@@ -4,9 +4,13 @@ All times are seconds of one clock, which only goes forward, unless a field says
 """
 
 from collections.abc import Collection, Iterable
+from math import inf
 from typing import NamedTuple
 
 from bridge.store.database import Tenure
+
+ROUNDED = 0.001
+"""The times of events are cut to milliseconds, those of tenures are not."""
 
 SILENCE_SECONDS = 4.0
 """A tenure counts as going on until its bridge has said nothing for so many seconds."""
@@ -22,6 +26,12 @@ def writes_earlier(others: Iterable[Tenure], since: float, now: float) -> bool |
     if any(tenure.until >= since for tenure in before):
         return False
     return None if any(is_open(tenure, now) for tenure in before) else True
+
+
+def asked_by(tenures: Iterable[Tenure], run: str, seen: float) -> float:
+    """Return when a run asked to be let in, before it saw an event live; else minus infinity."""
+    asked = (it.asked for it in tenures if it.run == run)
+    return max((it for it in asked if it <= seen + ROUNDED), default=-inf)
 
 
 def is_open(tenure: Tenure, now: float, patience: float = SILENCE_SECONDS) -> bool:

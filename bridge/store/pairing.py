@@ -3,6 +3,7 @@
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from hashlib import blake2b
+from math import inf
 from typing import Any, NamedTuple
 
 from bridge.text import seconds_of
@@ -71,6 +72,11 @@ class Alike(NamedTuple):
     """Whether it is the same row, out of a copy of the same file."""
     is_history: bool = False
     """Whether a room told it as history: its time is the room's."""
+    run: str = ""
+    """The run that observed it."""
+    asked: float = -inf
+    """When that run asked the room to let it in: it saw nothing live that was said before. Minus
+    infinity if that is not known."""
 
 
 def key_of(event: Mapping[str, Any]) -> Key:
@@ -118,6 +124,7 @@ def same(wanted: Wanted, rows: Sequence[Alike], taken: Collection[int]) -> Alike
         and row.id not in taken
         and max(start, wanted.since - STAMP_SECONDS * row.is_history) <= row.seen
         and row.seen <= wanted.seen + SAME_SECONDS
+        and (row.is_history or row.asked <= wanted.seen)
     ]
     return min(near)[1] if near else None
 

@@ -56,6 +56,7 @@ class PostgresqlDatabase(DatabaseConnection, SqlDatabase):
     )
     FILES = "LEFT JOIN files ON files.id = file"
     NUMBER = "events.number"
+    asked = "coalesce(asked, since)"
     file = "coalesce(files.name, '')"
 
     def __init__(

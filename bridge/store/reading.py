@@ -122,6 +122,10 @@ class Reading:
         """Return the time by the clock of the database, or of the file."""
         return self._source.now()
 
+    def here(self) -> float:
+        """Return the time by the clock of the file; without a file, of the database."""
+        return (self._file or self._source).now()
+
     def _ahead(self) -> float:
         """Return by how much the database's clock is ahead of the file's."""
         if self._database is None or self._file is None:
@@ -141,13 +145,18 @@ class Reading:
     def alike(
         self, room: str, domain: str, wanted: Sequence[Wanted], run: str
     ) -> list[list[Alike]]:
-        """Return for each wanted event of this run the rows that it may be."""
+        """Return for each wanted event of this run the rows that it may be.
+
+        The events have the times of the clock of `here`.
+        """
         rows = [list[Alike]() for _ in wanted]
         if self._file is not None:
             rows = self._file.alike(room, domain, wanted, run)
         if self._database is not None:
             # The database's ids are negative here, to tell them from the file's.
-            theirs = self._database.alike(room, domain, wanted, "{}", MAX_ID)
+            ahead = self._ahead()
+            moved = [each._replace(seen=each.seen + ahead) for each in wanted]
+            theirs = self._database.alike(room, domain, moved, "{}", MAX_ID)
             for alike, more in zip(rows, theirs, strict=True):
                 alike += [it._replace(id=-it.id) for it in more]
         return rows
@@ -211,7 +220,8 @@ class Reading:
         if self._file is None or query.stanzas:
             return False
         if self._database is None:
-            return 0 < self._file.same_as(row.row) <= extent.before[0]
+            last, _ = extent.before
+            return last > 0 and 0 < self._file.same_as(row.row) <= last
         unsent, _ = self._marks(query.stanzas)
         if row.row <= unsent:
             return 0 < self._file.same_as(row.row) <= extent.base

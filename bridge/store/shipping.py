@@ -10,6 +10,7 @@ from socket import gethostname
 from typing import Any
 
 from bridge.store.database import Happened, Tenure, TracedXml
+from bridge.store.decision import asked_by
 from bridge.store.errors import (
     AwayStoreError,
     BusyStoreError,
@@ -18,7 +19,7 @@ from bridge.store.errors import (
 )
 from bridge.store.location import Team
 from bridge.store.outbox import Outbox
-from bridge.store.pairing import Wanted, key_of, paired
+from bridge.store.pairing import SAME_SECONDS, Wanted, key_of, paired
 from bridge.store.postgresql import PostgresqlDatabase
 from bridge.store.postgresql_connection import MAX_ID
 from bridge.store.queries import encoded
@@ -50,9 +51,6 @@ exactly."""
 SKEW_SECONDS = 1.0
 """Another machine saw an event of our stay at most so many seconds before we asked for it, by
 clocks that count as equal: only if we saw it soon after, for else it was said soon before."""
-
-ROUNDED = 0.001
-"""The times of events are cut to milliseconds, those of stays are not."""
 
 SILENT_SECONDS = 3_600.0
 """A machine that was not heard of for so long is not named in warnings any more."""
@@ -112,7 +110,8 @@ def _until(
     ended = bool(tenure.ended) and not over
     tenure = tenure._replace(until_at=tenure.until_at - over, ended=ended)
     begun, until = tenure.since + ahead, tenure.until - over + ahead
-    return room, domain, tenure._replace(since=begun, until=until)
+    asked = tenure.asked + ahead
+    return room, domain, tenure._replace(since=begun, until=until, asked=asked)
 
 
 def known_to(
@@ -137,9 +136,14 @@ def known_to(
         stays = [tenure for *where, tenure in tenures if (*where,) == place]
         wanted = [_wanted(each, stays, by[each.observer], ahead) for each in here]
         looked = database.alike(*place, wanted, encoded(own), MAX_ID)
+        others = database.tenures(*place, first + ahead - 2 * SAME_SECONDS)
         # Of what is not shared, only a copy of the file has the same row.
         theirs = [
-            [row for row in alike if each.shared or row.copied]
+            [
+                row._replace(asked=asked_by(others, row.run, row.seen) - SKEW_SECONDS)
+                for row in alike
+                if each.shared or row.copied
+            ]
             for each, alike in zip(here, looked, strict=True)
         ]
         rows_there = zip(here, paired(wanted, theirs, taken), strict=True)
@@ -154,8 +158,7 @@ def _place(happened: Happened) -> tuple[str, str]:
 def _wanted(happened: Happened, stays: Sequence[Tenure], by: int, ahead: float) -> Wanted:
     since, seen = -inf, happened.at if happened.seen is None else happened.seen
     if "delayedFrom" not in happened.event:  # others saw live what a room repeats as history
-        asked = (it.asked for it in stays if it.run == happened.observer.run)
-        since = max((it for it in asked if it <= seen + ROUNDED), default=-inf)
+        since = asked_by(stays, happened.observer.run, seen)
         since = min(since, max(since - SKEW_SECONDS, seen - 2 * SKEW_SECONDS))
     key = happened.key or key_of(happened.event)
     return Wanted(key, seen + ahead, since + ahead, row=happened.row, by=by)

@@ -61,7 +61,8 @@ GIVEN = ("n", "content", "stanza", "seen", "observer", "number", "ours")
 
 _ALIKE = """
 SELECT given.n, events.id, events.seen / CAST(1000 AS DOUBLE PRECISION), events.stanza,
-  events.observer = given.observer, events.event LIKE ?
+  events.observer = given.observer, events.event LIKE ?,
+  coalesce((SELECT run FROM runs WHERE runs.id = events.observer), '')
 FROM {given} CROSS JOIN entries AS events
 WHERE events.room = (SELECT id FROM places WHERE {place}) AND {same} AND {other}
 """

@@ -5,14 +5,14 @@ an event it looks in the file, which is locked then, whether another bridge has 
 event is lost, whichever bridge is killed, and none is there twice.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 from operator import itemgetter
 from typing import NamedTuple, TypeAlias
 
 from bridge.store.database import Happened, Observer, Tenure, TracedXml, weight
-from bridge.store.decision import writes_earlier
+from bridge.store.decision import ROUNDED, asked_by, writes_earlier
 from bridge.store.pairing import SAME_SECONDS, Wanted, key_of, paired, told_at
 from bridge.store.sqlite import SqliteDatabase
 from bridge.text import iso
@@ -270,14 +270,21 @@ class Writer:
         if all(tenure.until < first for tenure in others):
             return room.pending
         room.taken = {id_: until for id_, until in room.taken.items() if until > first}
-        return self._unstored(room, room.pending, wanted)
+        return self._unstored(room, room.pending, wanted, others)
 
     def _unstored(
-        self, room: _Room, events: list[Observed], wanted: list[Wanted]
+        self,
+        room: _Room,
+        events: list[Observed],
+        wanted: list[Wanted],
+        others: Sequence[Tenure] = (),
     ) -> list[Observed]:
         """Return the events that the store lacks, and note the rows of the others as taken."""
         me = self._observer
-        looked = self._file.alike(room.name, me.domain, wanted, me.run)
+        looked = [
+            [row._replace(asked=asked_by(others, row.run, row.seen) - ROUNDED) for row in alike]
+            for alike in self._file.alike(room.name, me.domain, wanted, me.run)
+        ]
         rows = paired(wanted, looked, {*room.taken})
         until = self._by_file(self._moment.now) + 2 * SAME_SECONDS
         room.taken |= {row.id: until for row in rows if row is not None}

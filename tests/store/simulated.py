@@ -164,7 +164,12 @@ class File(Table):
     ) -> list[list[Alike]]:
         return [
             [
-                Alike(it.id, it.seen, it.happened.key and it.happened.key.stanza)
+                Alike(
+                    it.id,
+                    it.seen,
+                    it.happened.key and it.happened.key.stanza,
+                    run=it.observer.run,
+                )
                 for it in self.near(each)
                 if (each.ours if it.observer.run == run else it.happened.shared)
             ]
@@ -351,7 +356,7 @@ class Base(Table):
             [
                 Alike(
                     it.id, it.seen, it.happened.key and it.happened.key.stanza,
-                    self.observer(it.observer, make=False) == each.by,
+                    self.observer(it.observer, make=False) == each.by, run=it.observer.run,
                 )
                 for it in self.near(each)
                 if it.id <= until and is_other(it, each)

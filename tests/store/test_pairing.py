@@ -26,6 +26,9 @@ PLAIN = WANTED._replace(key=Key(1, None))
         (PLAIN._replace(since=90.0), [Alike(3, 89.9, None)], (), None),
         (PLAIN._replace(since=90.0), [Alike(3, 89.1, None, is_history=True)], (), 3),
         (PLAIN, [Alike(3, 100.0, None), Alike(9, 500.0, 7, copied=True)], (), 9),
+        (PLAIN, [Alike(3, 101.0, None, asked=100.0)], (), 3),
+        (PLAIN, [Alike(3, 101.0, None, asked=100.1)], (), None),
+        (PLAIN, [Alike(3, 101.0, None, is_history=True, asked=100.1)], (), 3),
     ],
 )
 def test_which_row_is_an_event(

@@ -415,6 +415,20 @@ def test_what_is_heard_late_stands_once_and_what_was_said_before_the_join_is_ano
         assert sorted(each["jid"] for each in rows(team, "kind = 'message'")) == [1, 2, 3]
 
 
+@pytest.mark.parametrize("wrong", [3_600.0, 0.0])
+def test_what_a_machine_alone_heard_is_no_later_message_of_one_that_came_after_it(
+    wrong: float, team: Team, tmp_path: Path
+) -> None:
+    elsewhere = replace(team, file=tmp_path / "elsewhere" / "team.db")
+    with Machine(team, "run0") as first, Machine(elsewhere, "run1", wrong, late=2) as later:
+        later.hears(2, body="again")
+        later.ships()
+        first.hears(1, body="again", ago=6)
+        first.hears(2, body="again")
+        first.ships()
+        assert sorted(each["jid"] for each in rows(team, "kind = 'message'")) == [1, 2]
+
+
 def test_a_file_that_does_not_say_when_its_bridges_asked_to_be_let_in_is_shipped(
     team: Team,
 ) -> None:

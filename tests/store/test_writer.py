@@ -152,6 +152,20 @@ def test_a_clock_that_jumps_loses_nothing(jump: float, hall: Hall) -> None:
 # --- What is like something else ------------------------------------------------------------------
 
 
+def test_a_message_that_waits_is_no_later_one_of_a_bridge_that_came_after_it(hall: Hall) -> None:
+    first, second = hall.start(), hall.start()
+    hall.enter(first)
+    hall.write(first)
+    marks = [hall.say("again")]
+    heard = [*first.waiting]
+    hall.enter(second)
+    marks.append(hall.say("again"))
+    hall.write(second)
+    first.waiting = heard
+    hall.write(first)
+    assert sorted(_marks(hall)) == marks
+
+
 def test_two_equal_messages_stay_two_whoever_wrote_the_first(hall: Hall) -> None:
     first, second = hall.start_two_inside()
     hall.pass_time(1)

@@ -1,11 +1,13 @@
 """What xmppHistory tells of the time before the bridge was there, from the recorder's store."""
 
+import time
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from bridge.mcp.errors import ArgumentError, ToolError
+from bridge.recording import recorded
 from bridge.recording.recorded import Reader
 from bridge.store.database import Happened, Observer
 from bridge.store.errors import left_out
@@ -353,6 +355,17 @@ async def test_what_came_into_the_store_after_it_was_read_is_told_from_memory(sh
     said = MessageReceived(f"{ROOM}/W", "W", "later")
     shelf.put(said, at=NOW)
     assert await walk.unrecorded([later := Record(1, NOW, said, ROOM)], "epoch") == [later]
+
+
+@in_both
+async def test_memory_is_compared_with_the_store_by_a_clock_that_is_not_set(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said, now = MessageReceived(f"{ROOM}/W", "W", "now"), time.time()
+    shelf.put(said, at=now)
+    walk = await shelf.reader.walk([ROOM], EventFilter())
+    monkeypatch.setattr(recorded, "time", lambda: time.time() + 3_600)
+    assert await walk.unrecorded([Record(1, now + 3_600, said, ROOM)], "epoch") == []
 
 
 async def test_large_events_of_the_store_are_compared_with_memory_a_few_at_a_time(
