@@ -271,7 +271,9 @@ class LogReader:
 
         The line has it at its beginning, or stands outside the places that were met.
         """
-        ways = [way for each in fragment.written if (way := _plain(each))] if self._said else []
+        if not self._said:  # mostly
+            return ""
+        ways = [way for each in fragment.written if (way := _plain(each))]
         is_part = fragment.elements[-1:] != [] and fragment.elements[-1].tag == HOLE
         if line := next((each for each in ways if self._is_line(each, is_part=is_part)), ""):
             return line
@@ -280,6 +282,8 @@ class LogReader:
 
     def is_printed(self, begun: Fragment) -> bool:
         """Whether an entry that begins so, where none stood before, prints what somebody said."""
+        if not self._said:
+            return False
         place = self._directions.place_of(begun.shape)
         return self._directions.times_met(place) == 0 and bool(self._printed(begun))
 
