@@ -1,5 +1,7 @@
 """Reads the debug log of a bot, and returns what it says of the bot's stream in a room."""
 
+import errno
+import stat
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -94,6 +96,8 @@ class _BotLog:
             command = left[-1].asks[-1].what
         capture = Capture(command=command, nickname=evidence.nickname, observe=self._observe)
         reader = LogReader(path.name)
+        if not stat.S_ISREG(path.stat().st_mode):  # a pipe or a device may have no end
+            raise OSError(errno.EINVAL, "it is no regular file")
         with path.open("rb") as file:
             size = file.seek(0, 2)
             file.seek(max(0, size - MAX_LOG_BYTES))

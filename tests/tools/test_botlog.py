@@ -146,9 +146,12 @@ def test_a_log_without_the_bridges_message_says_whether_it_has_come_so_far(
     assert ('"!go"' in told) is bool(words)
 
 
-def test_a_log_that_cannot_be_read_is_unknown(tmp_path: Path) -> None:
-    finding = botlog.stream(tmp_path / "none.log", known())
-    assert (finding.ok, "No such file" in finding.detail) == (None, True)
+@pytest.mark.parametrize(
+    ("path", "why"), [("/none.log", "No such file"), ("/dev/null", "no regular file")]
+)
+def test_a_log_that_cannot_be_read_is_unknown(path: str, why: str) -> None:
+    finding = botlog.stream(Path(path), known())
+    assert (finding.ok, why in finding.detail) == (None, True)
     assert "BRIDGE_BOT_LOGS" in finding.hint
 
 
