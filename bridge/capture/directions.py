@@ -104,6 +104,10 @@ class Shape:
         """What its stanzas look like by themselves."""
 
 
+_unlearned = lru_cache(maxsize=MAX_SHAPES)(Shape)
+"""Returns a shape of which only the text counts: its entries tell their direction themselves."""
+
+
 @lru_cache(maxsize=MAX_SHAPES)
 def shape_of(head: str) -> tuple[str, str]:
     """Return the shape of the text before an entry, and the token of its session, if any."""
@@ -296,7 +300,7 @@ class Directions:
 
     def place_of(self, text: str) -> str:
         """Return the logger's place of a shape: the shape without its word and time."""
-        word = self._word(self._shapes.get(text) or Shape(text))
+        word = self._word(self._shapes.get(text) or _unlearned(text))
         return (word.key if word else text).strip(" #")
 
     def is_own(self, place: str) -> bool:
