@@ -272,8 +272,11 @@ def instead(evidence: Evidence) -> tuple[str, str]:
     for act in reversed(evidence.past.others) if heard else ():
         seconds = act.at - heard.at if heard and act.number > heard.number else -1.0
         if 0.0 <= seconds <= ANSWER_SECONDS and speaks(act) and not act.is_own:
-            said = f"{name_of(act.sender)} said {words_of(act.body)} {seconds * 1000:,.0f} ms later"
-            return act.sender, f" {said}: is that the program?"
+            said = (
+                f"{name_of(act.sender)} said {words_of(act.body)} {seconds * 1000:,.0f} ms after "
+            )
+            asked = f"the bridge's {words_of(heard.body if heard else '')}"
+            return act.sender, f" {said}{asked}: is that the program?"
     return "", ""
 
 

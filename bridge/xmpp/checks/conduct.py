@@ -35,6 +35,9 @@ STAYS_SECONDS = 3_600.0
 REGULAR = 0.1
 """Departures are regular if the times between them differ by no more than this fraction."""
 
+FEW = 2
+"""If others said at most so many messages for each departure, it came after one by no chance."""
+
 PULSES = 6
 """An occupant who speaks this often in a row after the same time does so by itself."""
 
@@ -184,9 +187,8 @@ def stays(evidence: Evidence) -> Finding:
     detail = f"{who} comes and goes: it left and came back {len(left)} times, {every}, at last at "
     detail += f"{iso(left[-1].at)} ({way_out(last)})"
     before = [done_just_before(evidence, move) for move in left]
-    ordered = [act for act in before if act and is_command(act.body)]
-    if len(ordered) == len(before):
-        regular = False  # a command resets the timer of an idle connection
+    if _is_by_messages(evidence, before, left[0].at - period):
+        regular = False
     if not regular and (what := _cause_of_each(before)):
         detail += f", each time just after {what}"
     detail += f".{MISTAKABLE if evidence.past.mistakable else ''}"
@@ -279,6 +281,17 @@ def done_just_before(evidence: Evidence, move: Record) -> Record | None:
     done = [act for act in evidence.acts if act.number < move.number]
     last = [act for act in done if not evidence.is_theirs(act)][-1:]
     return next((act for act in last if move.at - act.at <= ANSWER_SECONDS), None)
+
+
+def _is_by_messages(evidence: Evidence, before: Sequence[Record | None], since: float) -> bool:
+    """Whether the messages `before` the departures led to them, and not a timer.
+
+    They are commands, which reset the timer of an idle connection, or others have said little else.
+    """
+    acts = [act for act in before if act and is_message(act)]
+    said = [act for act in evidence.acts if is_message(act) and not evidence.is_theirs(act)]
+    is_quiet = sum(act.at >= since for act in said) <= FEW * len(before)
+    return len(acts) == len(before) and (is_quiet or all(is_command(act.body) for act in acts))
 
 
 def _cause_of_each(before: Sequence[Record | None]) -> str:

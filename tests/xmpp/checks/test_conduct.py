@@ -646,6 +646,19 @@ def test_what_was_said_each_time_before_its_connection_broke_is_quoted() -> None
     assert '"https://x/' in detail
 
 
+@pytest.mark.parametrize(("more", "outcome"), [(1, "unknown"), (5, "cause")])
+def test_departures_just_after_the_few_messages_of_a_room_are_no_idle_timeout(
+    more: int, outcome: str
+) -> None:
+    acts = gone_and_back(60.0, status="socket closed")
+    for at, _ in acts[::2]:
+        acts += [(at - 0.5, said("Wilma", "caf\u00e9"))]
+        acts += [(at - 50.0 + it, said("Fred", "hm")) for it in range(more)]
+    conclusion = find(evidence(sorted(acts, key=lambda act: act[0])))
+    assert (conclusion.outcome, conclusion.finding) == (outcome, "stays")
+    assert ("each time just after a message" in conclusion.verdict) is (outcome == "unknown")
+
+
 AVATAR = OccupantChanged(f"{ROOM}/Wilma", "Wilma", "participant", "none")
 
 

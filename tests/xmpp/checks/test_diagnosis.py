@@ -699,7 +699,7 @@ def test_who_answered_in_place_of_a_silent_bot_is_named(
 ) -> None:
     own = who == "McpDebug"
     acts: list[watching.Act] = [(0.0, SENT), (0.0, HEARD), (seconds, said("pong", who, own=own))]
-    named = f'"Zed" said "pong" {seconds * 1000:,.0f} ms later: is that the program?'
+    named = f'"Zed" said "pong" {seconds * 1000:,.0f} ms after the bridge\'s "!ping": is that the'
     for there in (BOT, None):
         conclusion = find(watching.evidence(acts, occupant=there, now=30.0))
         assert (named in conclusion.verdict) is is_named
