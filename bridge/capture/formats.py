@@ -181,10 +181,11 @@ _LEVELS = (
     ),
     re.compile(
         r"(?<=\d\d:\d\d)[^\n]*\b(?:fail|refus|den[iy]|invalid|unable|timed out|can(?:not|'t))"
+        r"|(?i:\b(?:auth\w*|login|connect\w*) (?:fail|refus)|\bfailed (?:auth|login|connect))"
     ),
 )
 """An exception; what a logger writes before an error, and before a warning, with the beginning of
-its words; behind a time a word for what went wrong."""
+its words; behind a time, or of a login or a connection, a word for what went wrong."""
 
 
 def named_in(begin: str) -> str:

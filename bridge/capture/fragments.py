@@ -186,6 +186,8 @@ class Fragments:
         """The lines of the open entry, if it is a binary of Erlang."""
         self._entries: list[Line] = []
         """The lines since the first within the open entry that looks like an entry of its own."""
+        self._header: Line | None = None
+        """The line before within the open entry, if it has no tag: it may head an entry."""
         self._looked = 0
         self._rests: dict[tuple[str, str], Rest] = {}
         """The stanzas that may go on in the socket's next data, by shape and session."""
@@ -393,7 +395,7 @@ class Fragments:
         prints_tags = self._tags.get(entry.shape, 0) >= MAX_TAGS
         if prints_tags and entry.shape not in self._whole and is_tag(xml):
             return self._of_tag(entry, xml)
-        self._open, self._rest, self._length = entry, Rest(), 0
+        self._open, self._rest, self._length, self._header = entry, Rest(), 0, None
         self._rest.is_open(xml)
         self._last_tag = last_tag
         return []
@@ -407,6 +409,10 @@ class Fragments:
         head, _, tag = text.partition("<")
         words = head.strip()
         start = start_in(text) if "<" in tag or words else None
+        header, self._header = self._header, line if words and not tag else None
+        may_be_headed = tag and not words and not self._entries
+        if may_be_headed and header and self._is_headed(line, header, head):
+            self._length, self._entries = len(rest.text) - len(header.text) - 1, [header]
         may_repeat = start is None and words and tag
         if may_repeat and shape_of(head)[0].strip() == self._opened().shape.strip():
             text = text.removeprefix(head)  # the logger repeats its own text in each line
@@ -440,6 +446,10 @@ class Fragments:
         self._entries = []
         self._whole.add(entry.shape, None)
         return self._fragments(entry, elements, rest.text)
+
+    def _is_headed(self, line: Line, header: Line, head: str) -> bool:
+        """Whether entries that were whole began so, with the word on the line before."""
+        return self._entry(line, _with_word("", header.text, head)).shape in self._whole
 
     def _go_on_with_binary(self, line: Line, text: str) -> list[Fragment]:
         entry = self._opened()

@@ -209,6 +209,22 @@ def test_a_beginning_that_somebody_said_hides_no_entry_of_a_new_kind(said: str) 
     assert errors(examined(*LOGIN, f"<<< {stanza}", "status close")) == ["ended"]
 
 
+@pytest.mark.parametrize("printed", ["{}", "chat: {}", "chat: RECV: {}"])
+@pytest.mark.parametrize("said", ["<stream:error>", f"<presence from='{ROOM}", "<message>"])
+def test_a_tag_that_somebody_said_hides_nothing_where_the_word_is_on_the_line_before(
+    said: str, printed: str
+) -> None:
+    def written(lines: list[str]) -> list[str]:
+        ways = {">>>": "SENT", "<<<": "RECEIVED"}
+        texts = [f"--- 10:00:09 {ways[line[:3]]} (9) ---\n  {line[4:]}\n" for line in lines]
+        return "\n".join(texts).replace("><", ">\n  <").split("\n")
+
+    log = [*LOGIN, *JOIN, "<<< " + SAID["a nickname"](escape(said))]
+    lines = [*written(log), printed.format(said), *written([f"<<< {KICKED}", f"<<< {ENDED}"])]
+    (stream,) = examined(*lines)
+    assert [each.name for each in stream.findings()] == ["removed", "ended"]
+
+
 @pytest.mark.parametrize("behind", ["", " joined"])
 @pytest.mark.parametrize("words", [KICKED, KICKED[: KICKED.index("</x>")], bounce("gone")[4:-10]])
 def test_without_times_several_lines_that_somebody_said_accuse_nobody(

@@ -7,6 +7,7 @@ from bridge.capture.formats import MAX_NAMED, named_in
 from bridge.capture.stanza import FOOTER, HOLE
 from bridge.capture.verdict import verdict
 from bridge.wire.names import HEADER as HEADER_TAG
+from bridge.wire.names import STREAM_ERROR as STREAM_ERROR_TAG
 from tests.capture.logs import (
     ACCOUNT,
     HEADER,
@@ -666,6 +667,8 @@ def test_the_answer_of_the_clients_own_account_is_known_without_its_login() -> N
         ('{"level":"fatal","msg":"expected features"}', 'has "{\\"level'),
         ("a SEVERE one is this:\nx.ConnectError: no route to host", 'has "x.ConnectError: no'),
         ("Feb 19 10:44:25 m\terror\tno module mod_a", 'has "Feb 19 10:44:25 m'),
+        ("it says\n\nauth failure: no binding", 'has "auth failure: no binding'),
+        ("E(c2s:64) : Failed authentication for a@b", 'has "E(c2s:64)'),
         ("an error\n\n`warn No component, bouncing", 'has "`warn No component'),
         ('<iq xmlns="w:p" to="example.org" type="get">', ""),
         ("[{stanza_error,auth,403,forbidden,", "names forbidden"),
@@ -702,6 +705,15 @@ def test_a_word_for_the_direction_may_stand_on_a_line_of_the_same_logger() -> No
         log = [prefix.format(number) + line for number, line in enumerate(["-- Sending: --", ask])]
         log += [each.replace("Sending", "Receiving") for each in log]
         assert [each.sent for each in captured(*log)] == [True, False]
+
+
+@pytest.mark.parametrize("torn", [OTHER.format(ROOM)[:-50], PING[:-12], "<message>"])
+def test_a_torn_stanza_hides_nothing_where_the_word_is_on_the_line_before(torn: str) -> None:
+    entries = [PING, torn, REFUSAL, STATED.format("conflict", "replaced")]
+    texts = [f"--- RECEIVED ---\n  {each.removeprefix('<<< ')}" for each in entries]
+    read = [*captured(*"\n".join(texts).replace("><", ">\n  <").split("\n"))]
+    assert [each.element.get("type") for each in read[-2:]] == ["error", None]
+    assert read[-1].element.tag == STREAM_ERROR_TAG
 
 
 def test_a_first_tag_says_nothing_where_the_whole_stanza_is_logged() -> None:
