@@ -10,6 +10,7 @@ from urllib.parse import quote, unquote
 from bridge.mcp.errors import ArgumentError, ToolError
 from bridge.mcp.schema import Unlisted, always
 from bridge.mcp.toolset import tool
+from bridge.recording.recorded import Walk
 from bridge.store.database import Recorded
 from bridge.store.errors import StoreError, left_out
 from bridge.store.pairing import SAME_SECONDS
@@ -241,24 +242,26 @@ async def read_store(search: Search) -> dict[str, object]:
         page.gap = paging.lost(walk.gap)
     page.next = walk.next
     if seen and not page.more:
-        since, first = seen[0].at - 2 * SAME_SECONDS, seen[0].number
-        before = [it for it in records.after(records.forgotten) if it.number < first]
-        recent = [it for it in before if it.at >= since]
-        missing = await walk.unrecorded([*recent, *seen], journal.numbering.epoch, first)
-        await _add_unrecorded(search, missing, seen[-1].number)
+        before = [it for it in records.after(records.forgotten) if it.number < seen[0].number]
+        await _add_unrecorded(search, walk, before, seen)
     damaged = [left_out(walk.unreadable)] if walk.unreadable else []
     return {"oldest": walk.oldest, "warnings": link.warnings() + damaged}
 
 
-async def _add_unrecorded(search: Search, records: Sequence[Record], last: int) -> None:
-    """Add `records` from memory that the store lacks; memory was read up to the number `last`.
+async def _add_unrecorded(
+    search: Search, walk: Walk, before: Sequence[Record], seen: Sequence[Record]
+) -> None:
+    """Add the records that were `seen` and that the store lacks; those `before` are in memory, too.
 
     Once an entry from memory is on the page, `next` is a cursor of the journal. What follows it in
-    memory may be in the store, so a page of the store takes all of `records` or none.
+    memory may be in the store, so a page of the store takes all of them or none.
     """
     page, journal, added = search.page, search.link.participant.journal, False
+    since, first, last = seen[0].at - 2 * SAME_SECONDS, seen[0].number, seen[-1].number
+    recent = [it for it in before if it.at >= since]
+    missing = await walk.unrecorded([*recent, *seen], journal.numbering.epoch, first)
     recorded = [*page.entries]
-    for record in records:
+    for record in missing:
         fits = await search.add(record.event, partial(journal.encode, record))
         if fits is False:
             page.more, last = True, record.number - 1
