@@ -97,6 +97,8 @@ _WRAPPER = re.compile(r"<([\w.:-]+)(?:\s[^<>]*)?>(<!\[CDATA\[)?[^<>]*$")
 """An element of the logger's own around what it logs."""
 _ENDED = re.compile(r"<([\w.:-]+)(?:\s[^<>]*)?>[^<>]*</\1>")
 """An element of the logger's own before what it logs."""
+_LAST = 4
+"""We compare so many characters first, since that is quick."""
 _BRACKET = re.compile(r"""<(?![\d<"\s])|&lt;|\\u003[cC]|«""")
 """Where an element may begin, however it is written. Erlang's processes and binaries are none."""
 
@@ -598,7 +600,7 @@ def _begins(previous: str, head: str) -> bool:
         return True
     if _KEY.fullmatch(head) and _MEMBER.fullmatch(previous):
         return not has_word(head)
-    if head.rstrip()[-4:] not in previous:  # most heads have a word of their own
+    if head.rstrip()[-_LAST:] not in previous:  # most heads have a word of their own
         return False
     shape, _ = shape_of(head.strip())
     return shape_of(previous.strip())[0].startswith(shape) and not has_word(head)

@@ -29,7 +29,7 @@ def run(parsed: argparse.Namespace) -> int:
 def complete(parser: argparse.ArgumentParser, *harmless: type[argparse.Action]) -> None:
     """Answer the shell, which has put the line into the environment, and end the process.
 
-    Of the parser's actions, argcomplete runs those of argparse and the `harmless` ones.
+    argcomplete runs the actions of argparse, and the `harmless` ones.
     """
     from argcomplete import autocomplete
     from argcomplete.completers import BaseCompleter, FilesCompleter

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from bridge.store.database import Tenure
 
 ROUNDED = 0.001
-"""The times of events are cut to milliseconds, those of tenures are not."""
+"""Events have times cut to milliseconds, tenures have exact times."""
 
 SILENCE_SECONDS = 4.0
 """A tenure counts as going on until its bridge has said nothing for so many seconds."""

@@ -242,6 +242,6 @@ class Reading:
         wanted = Wanted(key_of(row.event), row.seen - (0.0 if is_ours else ahead), -inf)
         (alike,) = self._file.alike(*where, [wanted], "")
         ids = {it.id for it in alike if it.id > unsent} | ({row.row} if is_ours else set())
-        rows = [*map(happened, self._file.those([*ids]))]
+        rows = [*map(happened, self._file.with_ids([*ids]))]
         stays = [(*where, it) for it in self._file.tenures(*where)]
         return known_to(self._database, rows, self._file, stays, extent.own, ahead)

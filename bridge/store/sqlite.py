@@ -228,7 +228,7 @@ class SqliteDatabase(SqliteFile, SqlDatabase):
         find = f"SELECT 1 FROM {rows} WHERE events.id = ? AND run = ?"
         return bool(self.all(find, (row, run)))
 
-    def those(self, ids: Sequence[int]) -> list[Recorded]:
+    def with_ids(self, ids: Sequence[int]) -> list[Recorded]:
         """Return the events with these ids, in order."""
         where = "WHERE events.id IN (SELECT value FROM json_each(?)) ORDER BY events.id"
         rows = self.all(f"{self.select(stanzas=False)} {where}", (queries.encoded(ids),))

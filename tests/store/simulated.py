@@ -220,7 +220,7 @@ class File(Table):
     def same_as(self, row: int) -> int:
         return self.same.get(row, 0)
 
-    def those(self, ids: Sequence[int]) -> list[Recorded]:
+    def with_ids(self, ids: Sequence[int]) -> list[Recorded]:
         return [self.rows[id_ - 1].recorded() for id_ in sorted(ids)]
 
     def taken(self, _since: float, row: int) -> set[int]:

@@ -5,9 +5,9 @@ import shutil
 import sqlite3
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
@@ -488,9 +488,11 @@ def test_a_row_of_the_file_is_not_taken_for_the_row_of_the_database_with_its_num
     assert (shown, more) == ([1, 2, 3], [4, 5, 6])
 
 
-def test_an_equal_message_of_another_machine_is_shown_beside_one_that_is_known(
+@contextmanager
+def _two_machines(
     team: Team, tmp_path: Path
-) -> None:
+) -> Iterator[tuple[Machine, Machine, PostgresqlDatabase]]:
+    """Yield this machine, another one, and the database as this one reads it."""
     open_store(team).close()
     elsewhere = replace(team, file=tmp_path / "elsewhere" / "team.db")
     with (
@@ -498,6 +500,13 @@ def test_an_equal_message_of_another_machine_is_shown_beside_one_that_is_known(
         Machine(elsewhere, "run1") as theirs,
         closing(PostgresqlDatabase(team.url, writable=False)) as database,
     ):
+        yield ours, theirs, database
+
+
+def test_an_equal_message_of_another_machine_is_shown_beside_one_that_is_known(
+    team: Team, tmp_path: Path
+) -> None:
+    with _two_machines(team, tmp_path) as (ours, theirs, database):
         ours.hears(1, body="again")  # and does not ship it
         told, cursor = _read(team, database)
         for mark in (1, 1, 1):
@@ -512,13 +521,7 @@ def test_an_equal_message_of_another_machine_is_shown_beside_one_that_is_known(
 def test_an_equal_message_that_waits_is_shown_beside_one_that_another_machine_shipped(
     joins_late: bool, team: Team, tmp_path: Path
 ) -> None:
-    open_store(team).close()
-    elsewhere = replace(team, file=tmp_path / "elsewhere" / "team.db")
-    with (
-        Machine(team, "run0") as ours,
-        Machine(elsewhere, "run1") as theirs,
-        closing(PostgresqlDatabase(team.url, writable=False)) as database,
-    ):
+    with _two_machines(team, tmp_path) as (ours, theirs, database):
         theirs.hears(1, body="again", ago=8 if joins_late else 0)
         theirs.ships()
         if not joins_late:

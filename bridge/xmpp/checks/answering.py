@@ -230,7 +230,7 @@ def _odd(asks: Sequence[Ask], last: Sequence[Ask]) -> tuple[str, str] | None:
 
 
 def _is_behind(before: Ask, ask: Ask) -> bool:
-    """Whether an answer has the arguments of the command before, and not those of its own."""
+    """Whether an answer has the arguments of the command before, and not its own."""
     text = plain(ask.answer) if ask.answer else ""
     return has_arguments(plain(before.asked), text) and not has_arguments(plain(ask.asked), text)
 
