@@ -202,24 +202,29 @@ class Walk:
 
     def cursor_of(self, id_: int) -> str:
         """Return the cursor right after the event with this row id."""
-        extent = self._extent
-        if not extent.file:
+        if not self._extent.file:
             return f"{RECORDED}{self._span.store}-{id_}"
+        base, row = self._place(id_)
+        return f"{RECORDED}{self._span.store}-{base}-{self._extent.file}-{row}"
+
+    def _place(self, id_: int) -> tuple[int, int]:
+        """Return up to which id of a team's database, and which row of the file, `id_` reaches."""
+        extent = self._extent
         read = max(extent.before[1], self._own)
         row = read if id_ < extent.base else id_ - extent.base + extent.sent
-        return f"{RECORDED}{self._span.store}-{min(id_, extent.base)}-{extent.file}-{row}"
+        return min(id_, extent.base), row
 
     def record(self, row: Recorded) -> Record:
         """Return an event out of the store as a record of the journal."""
         return Record(row.id, row.at, decode(row.event), row.room)
 
     async def unrecorded(self, records: Sequence[Record], run: str, first: int = 0) -> list[Record]:
-        """Return the `records` from the number `first` on that the store lacked as we read it.
+        """Return the `records` from the number `first` on that the store lacked up to `next`.
 
         `run` has observed them. The records before `first` have rows that stand for no other.
         """
-        domain, base = self._query.domain, self._extent.base
-        last = self._span.last - base + self._extent.sent
+        domain = self._query.domain
+        base, last = self._place(self._span.last if self._backward else self._read_up_to)
 
         def missing(database: Reading) -> list[Record]:
             known, ahead = set[int](), database.here() - time()

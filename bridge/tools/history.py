@@ -31,6 +31,9 @@ on where this one ended."""
 MARK = "archive:"
 """The beginning of the archive's cursors; no cursor of the journal begins so."""
 
+_THEN = "+"
+"""Joins a cursor of the store and one of the journal."""
+
 
 History: TypeAlias = Annotated[
     dict[str, object], always(entries=Annotated[list[Entry], FIELDS], next=str, more=bool)
@@ -190,32 +193,55 @@ def _is_recorded(search: Search) -> bool:
 async def read_store(search: Search) -> dict[str, object]:
     """Fill the page from the store, and then with what only memory has.
 
-    Raises `ArgumentError` for a wrong cursor, and `StoreError`.
+    A cursor that ends in a place of the journal goes on in memory: the reader was shown everything
+    in the store up to the cursor. Raises `ArgumentError` for a wrong cursor, and `StoreError`.
     """
-    link, room, page, time_slice = search.link, search.room, search.page, search.time_slice
+    link, room, page = search.link, search.room, search.page
     reader = link.recorded()
     assert reader is not None
-    unheard: set[str] = set()
-    if search.brief:
-        search.wanted = replace(search.wanted, unheard=unheard)
+    stored, then, remembered = (search.since or "").partition(_THEN)
+    records = link.records(room)
     rooms = link.participant.memberships if room is None else [link.room(room)]
     try:
         walk = await reader.walk(
             [membership.name for membership in rooms],
             search.wanted,
-            since=search.since,
+            since=stored or None,
             start=search.start,
             end=search.end,
             backward=search.newest_first,
             connection=room is None,
         )
+        last, loss = None if walk.unwritten is None else walk.unwritten - 1, walk.gap
+        if then:
+            last, loss = records.position(remembered)
     except ValueError as error:
         raise paging.no_cursor(error) from error
-    records, journal = link.records(room), link.participant.journal
-    unwritten = () if walk.unwritten is None else records.after(walk.unwritten - 1)
     seen = [
-        record for record in unwritten if await time_slice.run(search.in_time, iso(record.at), 0)
+        record
+        for record in (() if last is None else records.after(last))
+        if await search.time_slice.run(search.in_time, iso(record.at), 0)
     ]
+    if then:
+        page.next = records.cursor_of(seen[-1].number if seen else last or 0)
+    else:
+        await _add_recorded(search, walk, seen)
+        page.next = walk.next
+    if loss is not None and not (search.newest_first and page.more):
+        page.gap = paging.lost(loss)
+    if seen and not page.more:
+        before = [it for it in records.after(records.forgotten) if it.number < seen[0].number]
+        await _add_unrecorded(search, walk, before, seen)
+    damaged = [left_out(walk.unreadable)] if walk.unreadable else []
+    return {"oldest": walk.oldest, "warnings": link.warnings() + damaged}
+
+
+async def _add_recorded(search: Search, walk: Walk, seen: Sequence[Record]) -> None:
+    """Add what the store has; `seen` are the records in memory that it may lack."""
+    page, journal = search.page, search.link.participant.journal
+    unheard: set[str] = set()
+    if search.brief:
+        search.wanted = replace(search.wanted, unheard=unheard)
     messages = [record.event for record in seen if isinstance(record.event, MessageReceived)]
     came = {(message.reflects or message.id, message.from_) for message in messages}
 
@@ -238,14 +264,6 @@ async def read_store(search: Search) -> dict[str, object]:
         page.entries.reverse()
         if search.brief:
             page.fold = fold_repeat  # what memory has is newer
-    if walk.gap is not None and not (search.newest_first and page.more):
-        page.gap = paging.lost(walk.gap)
-    page.next = walk.next
-    if seen and not page.more:
-        before = [it for it in records.after(records.forgotten) if it.number < seen[0].number]
-        await _add_unrecorded(search, walk, before, seen)
-    damaged = [left_out(walk.unreadable)] if walk.unreadable else []
-    return {"oldest": walk.oldest, "warnings": link.warnings() + damaged}
 
 
 async def _add_unrecorded(
@@ -253,24 +271,22 @@ async def _add_unrecorded(
 ) -> None:
     """Add the records that were `seen` and that the store lacks; those `before` are in memory, too.
 
-    Once an entry from memory is on the page, `next` is a cursor of the journal. What follows it in
-    memory may be in the store, so a page of the store takes all of them or none.
+    Once all of them are on a page, `next` is a cursor of the journal. Before, it is a cursor of the
+    store, too, since what follows in memory may be in the store.
     """
     page, journal, added = search.page, search.link.participant.journal, False
-    since, first, last = seen[0].at - 2 * SAME_SECONDS, seen[0].number, seen[-1].number
+    since, first = seen[0].at - 2 * SAME_SECONDS, seen[0].number
     recent = [it for it in before if it.at >= since]
-    missing = await walk.unrecorded([*recent, *seen], journal.numbering.epoch, first)
-    recorded = [*page.entries]
-    for record in missing:
+    for record in await walk.unrecorded([*recent, *seen], journal.numbering.epoch, first):
         fits = await search.add(record.event, partial(journal.encode, record))
         if fits is False:
-            page.more, last = True, record.number - 1
-            if recorded:
-                page.entries, added = recorded, False
-            break
+            page.more = True
+            if added:
+                page.next = f"{walk.next}{_THEN}{journal.cursor_of(record.number - 1)}"
+            return
         added = added or fits is True
     if added:
-        page.next = journal.cursor_of(last)
+        page.next = journal.cursor_of(seen[-1].number)
 
 
 async def read_archive(search: Search) -> dict[str, object]:

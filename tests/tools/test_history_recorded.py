@@ -8,7 +8,7 @@ import pytest
 
 from bridge.mcp.errors import ArgumentError, ToolError
 from bridge.recording import recorded
-from bridge.recording.recorded import Reader
+from bridge.recording.recorded import Reader, Walk
 from bridge.store.database import Happened, Observer
 from bridge.store.errors import left_out
 from bridge.text import iso
@@ -341,9 +341,16 @@ async def test_a_message_that_waits_for_the_store_is_told_beside_an_equal_one(
     assert bodies(page) == ["again", "again"]
 
 
+async def _walked(shelf: Shelf) -> Walk:
+    """Return a walk that has read all."""
+    walk = await shelf.reader.walk([ROOM], EventFilter())
+    assert [row.room async for row in walk]
+    return walk
+
+
 async def test_old_history_that_the_store_has_is_not_told_again_from_memory(shelf: Shelf) -> None:
     shelf.put(MessageReceived(f"{ROOM}/W", "W", "old"), at=NOW)
-    walk = await shelf.reader.walk([ROOM], EventFilter())
+    walk = await _walked(shelf)
     told = MessageReceived(f"{ROOM}/W", "W", "old", delayed_from=iso(NOW))
     assert await walk.unrecorded([Record(1, NOW + 600, told, ROOM)], "epoch") == []
 
@@ -351,7 +358,7 @@ async def test_old_history_that_the_store_has_is_not_told_again_from_memory(shel
 @in_both
 async def test_what_came_into_the_store_after_it_was_read_is_told_from_memory(shelf: Shelf) -> None:
     shelf.say("before", at=NOW)
-    walk = await shelf.reader.walk([ROOM], EventFilter())
+    walk = await _walked(shelf)
     said = MessageReceived(f"{ROOM}/W", "W", "later")
     shelf.put(said, at=NOW)
     assert await walk.unrecorded([later := Record(1, NOW, said, ROOM)], "epoch") == [later]
@@ -363,7 +370,7 @@ async def test_memory_is_compared_with_the_store_by_a_clock_that_is_not_set(
 ) -> None:
     said, now = MessageReceived(f"{ROOM}/W", "W", "now"), time.time()
     shelf.put(said, at=now)
-    walk = await shelf.reader.walk([ROOM], EventFilter())
+    walk = await _walked(shelf)
     monkeypatch.setattr(recorded, "time", lambda: time.time() + 3_600)
     assert await walk.unrecorded([Record(1, now + 3_600, said, ROOM)], "epoch") == []
 

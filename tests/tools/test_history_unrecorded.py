@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from bridge.mcp.errors import ArgumentError
 from bridge.recording.recording import Recording
 from bridge.store.clock import steady
 from bridge.store.database import Happened, Observer
@@ -146,17 +147,64 @@ async def test_what_a_locked_store_does_not_take_is_told(
         lock.execute("ROLLBACK")
 
 
+async def read_on(day: Day, page: dict[str, Any], limit: int) -> list[str]:
+    """Return the bodies of a page and of all that follow it, in pages of this size."""
+    told = bodies(page)
+    while page["more"]:
+        page = await day.page(limit=limit, since=page["next"])
+        told += bodies(page)
+    assert (await day.page(since=page["next"]))["entries"] == []
+    return told
+
+
+@pytest.mark.parametrize("limit", [1, 2, 4])
+async def test_what_the_store_does_not_take_is_told_in_pages_without_what_it_has(
+    limit: int, path: Path, night: Night, day: Day
+) -> None:
+    day.enters()
+    night.hears(*map(_said, "bd"))
+    told = await day.page()
+    assert bodies(told) == ["early", "b", "d"]
+    with closing(sqlite3.connect(path, isolation_level=None)) as lock:
+        lock.execute("BEGIN IMMEDIATE")
+        day.happens(*map(_said, "abcdef"))
+        first = await day.page(limit=limit, since=told["next"])
+        assert await read_on(day, first, limit) == list("acef")
+        lock.execute("ROLLBACK")
+    assert await read_on(day, await day.page(limit=limit, since=first["next"]), limit) == list(
+        "acef"[limit:]
+    )
+
+
+async def test_a_cursor_within_memory_outlives_neither_the_bridge_nor_a_change_of_its_text(
+    path: Path, night: Night, day: Day
+) -> None:
+    del night
+    with closing(sqlite3.connect(path, isolation_level=None)) as lock:
+        lock.execute("BEGIN IMMEDIATE")
+        day.enters()
+        day.happens(*map(_said, "ab"))
+        page = await day.page(limit=2)
+        assert (bodies(page), page["more"]) == (["early", "a"], True)
+        stored, then, _ = page["next"].partition("+")
+        for wrong in ("", "oldest", stored):
+            with pytest.raises(ArgumentError, match="since is not a cursor of this bridge"):
+                await day.page(since=f"{stored}{then}{wrong}")
+        lock.execute("ROLLBACK")
+    next_day = Day(path)
+    next_day.enters()
+    next_day.happens(*map(_said, "bc"))
+    after = await next_day.page(since=page["next"])
+    assert (bodies(after), after["gap"]["reason"]) == (["b", "c"], "restarted")
+    next_day.recording.close()
+
+
 @pytest.mark.parametrize("limit", [1, 4])
 async def test_pages_of_any_size_tell_each_once(limit: int, night: Night, day: Day) -> None:
     day.enters()
     night.hears(_said("seen by it alone"))
     day.happens(*map(_said, "abcd"))
-    told: list[str] = []
-    page = await day.page(limit=limit)
-    while page["more"]:
-        told += bodies(page)
-        page = await day.page(limit=limit, since=page["next"])
-    told += bodies(page)
+    told = await read_on(day, await day.page(limit=limit), limit)
     assert told == ["early", "seen by it alone", *"abcd"]
 
 
