@@ -28,9 +28,9 @@ async def _check(parsed: argparse.Namespace, read: ReadSettings) -> int:
     configuration = read()
     first = settings_stage(configuration, time.perf_counter() - started)
     plugin = parsed.format == "nagios"
+    if configuration.problems and not plugin:  # a plugin writes them into its line
+        complain_of(configuration)
     if configuration.settings is None:
-        if not plugin:  # a plugin writes the problems into its line
-            complain_of(configuration)
         show_unconfigured(configuration, first, parsed.format)
         return UNKNOWN if plugin else USAGE
     mistake = ""
@@ -55,4 +55,6 @@ async def _check(parsed: argparse.Namespace, read: ReadSettings) -> int:
     level = await check(configuration, first, parsed)
     if plugin:
         return level
+    if configuration.problems:
+        return USAGE
     return SUCCESS if level <= Level.WARNING else FAILURE

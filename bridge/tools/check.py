@@ -176,7 +176,7 @@ def _settle(link: RoomLink, configuration: Configuration, report: Report, change
     memberships = participant.memberships
     out = {one_line(room.name) for room in memberships if not room.status().connected}
     if report.rooms is None:
-        free = report.ok
+        free = report.condition is None
     else:  # one of several rooms let the check in, and the bridge is out of that room
         free = any(visit.ok and visit.room in out for visit in report.rooms)
     if settings is None or not (changed or free) or not participant.begin_anew(settings):

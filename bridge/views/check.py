@@ -18,7 +18,14 @@ from bridge.views.monitoring import Level, Limits
 from bridge.views.output import complain_of, display_of
 from bridge.views.screen import ERASE_LINE_ABOVE, Display, moves_cursor
 from bridge.xmpp.checks.probe import probe
-from bridge.xmpp.checks.report import CheckStage, Report, by_stage, expected_stages, unconfigured
+from bridge.xmpp.checks.report import (
+    SETTINGS,
+    CheckStage,
+    Report,
+    by_stage,
+    expected_stages,
+    unconfigured,
+)
 
 
 def title(rooms: Sequence[str], display: Display) -> list[str]:
@@ -95,7 +102,8 @@ async def check(
     if times > 1:
         say(["", *spread(reports, display), "", *several_outcome(reports, times, display)])
     else:
-        say(["", *results.outcome(reports[0].diagnosis, [reports[0].encode()], display)])
+        whole = reports[0].preceded_by(first)
+        say(["", *results.outcome(whole.diagnosis, [whole.encode()], display)])
     level, reasons = limits.judge(reports, now := datetime.now(UTC))
     match form:
         case "text":
@@ -167,7 +175,9 @@ class _Screen:
         lines = results.stage(vars(stage), self._former, self.display)
         self._former = vars(stage)
         following = self._expected[self._expected.index((stage.name, stage.room)) + 1 :]
-        if not stage.ok:  # the other stages of its room are left out, or all if it has none
+        if (
+            not stage.ok and stage.name != SETTINGS
+        ):  # the other stages of its room are left out, or all if it has none
             following = [each for each in following if stage.room not in (None, each[1])]
         self.put(lines, following[0][0] if following else "")
 
@@ -185,7 +195,7 @@ def _json(
         for name, stages in by_stage(reports).items()
     }
     return {
-        "ok": all(report.ok for report in reports),
+        "ok": first.ok and all(report.ok for report in reports),
         "runs": runs,
         "medianMs": {stage: round(middle, 3) for stage, (middle, _) in taken.items()},
         "worstMs": {stage: worst for stage, (_, worst) in taken.items()},

@@ -89,15 +89,36 @@ async def test_settings_that_do_not_do_are_named_in_lines_and_as_an_object(
     for name in PROBLEMS:
         assert name in told["diagnosis"]
         assert f"xmpp-bridge: {name} " in checking.err
-    _, passed = await run(tmp_path, sandbox.environment() | odd, "--json")
+    code, passed = await run(tmp_path, sandbox.environment() | odd, "--json")
     well = json.loads(passed.out)
     assert well.keys() == told.keys()
-    assert (well["ok"], well["condition"]) == (True, None)
+    assert (code, well["ok"], well["condition"]) == (2, False, None)
+    assert "xmpp-bridge: BRIDGE_HISTORY holds 'some'" in passed.err
     assert [each.split()[0] for each in well["problems"]] == ["BRIDGE_HISTORY"]
     warning = f"warning: TIA_ENV_PATH names '{tmp_path}/nowhere', which cannot be used"
     assert warning in well["phases"][0]["detail"]
     listed = {each["variable"]: each["value"] for each in well["settings"]}
     assert listed["XMPP_PASSWORD"] == "***"
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "outcome"),
+    [
+        ([], 2, "But a setting beside the connection is wrong."),
+        (["--repeat", "2"], 2, "2 of 2 passed."),
+        (["--format", "nagios"], 1, "XMPP WARNING - "),
+    ],
+)
+async def test_a_wrong_setting_beside_the_connection_fails_the_check_and_not_the_way(
+    options: list[str], code: int, outcome: str, sandbox: XmppServer, tmp_path: Path
+) -> None:
+    environment = sandbox.environment(BRIDGE_HISTORY="some")
+    ended, checking = await run(tmp_path, environment, *options)
+    assert (ended, outcome in checking.out) == (code, True)
+    if "nagios" not in options:
+        first, *others = stages(checking.out.splitlines())
+        assert first[:2] == ("settings", False)
+        assert all(ok for _, ok, _ in others)
 
 
 async def test_on_a_terminal_the_stage_under_way_is_named_and_nothing_is_left_behind(

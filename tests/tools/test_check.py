@@ -203,6 +203,20 @@ async def test_the_settings_in_effect_are_listed_with_their_source_and_no_secret
     assert not {"LOG_LEVEL", "BRIDGE_HISTORY"} & listed.keys()
 
 
+async def test_a_wrong_setting_beside_the_connection_does_not_keep_the_bridge_out(
+    desk: Desk, sandbox: XmppServer
+) -> None:
+    environment = sandbox.environment(BRIDGE_HISTORY="some")
+    desk.write(**environment)
+    current = desk.current()
+    desk.standing.being_in = in_rooms([environment["MUC_ROOM"]], environment["MUC_ROOM"])
+    result = await desk.check(current)
+    failed = [each["name"] for each in result["phases"] if not each["ok"]]
+    assert (result["ok"], failed) == (False, ["settings"])
+    assert result["diagnosis"].endswith(" But a setting beside the connection is wrong.")
+    assert result["standing"].startswith("The bridge starts anew now, since it was out of a room")
+
+
 # With several rooms.
 
 

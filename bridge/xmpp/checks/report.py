@@ -96,8 +96,13 @@ class Report:
     """The diagnosis's sentences on rooms that joining made and on similar rooms, after a blank."""
 
     def preceded_by(self, stage: CheckStage) -> "Report":
-        """Return the report with `stage` before its own."""
-        return replace(self, phases=[stage, *self.phases])
+        """Return the report with `stage` before its own.
+
+        The way can be walked although a setting beside it is wrong. The check has failed then, too.
+        """
+        but = "" if stage.ok else " But a setting beside the connection is wrong."
+        phases = [stage, *self.phases]
+        return replace(self, ok=self.ok and stage.ok, phases=phases, diagnosis=self.diagnosis + but)
 
     def encode(self) -> dict[str, object]:
         """Return the report under the names that users see."""
@@ -253,10 +258,10 @@ def settings_stage(configuration: Configuration, seconds: float) -> CheckStage:
     details += map(str, configuration.problems)
     return CheckStage(
         SETTINGS,
-        configuration.settings is not None,
+        not configuration.problems,
         round(seconds * 1000, 3),
         one_line("; ".join(details) or "from the environment alone"),
-        "Correct the settings that are named in the detail." if configuration.problems else "",
+        "Correct the settings that the stage `settings` names." if configuration.problems else "",
     )
 
 
