@@ -82,8 +82,10 @@ class CaptureFile:
             self.path, self._closing = path, opened.pop_all()
 
 
-def recorded(sent: bool, element: Element, raw: bytes, rooms: Collection[str]) -> tuple[str, int]:
-    """Return what is kept of an element, as XML, and how many bytes passed if that is not all.
+def recorded(
+    sent: bool, element: Element, raw: bytes, rooms: Collection[str]
+) -> tuple[Element, str, int]:
+    """Return what is kept of an element, its XML, and how many bytes passed if that is not all.
 
     Of a stanza that is not from or to one of these `rooms` or their services, only the kind is
     kept, and no words. The other side's address then keeps its domain alone, unless it is another
@@ -91,9 +93,9 @@ def recorded(sent: bool, element: Element, raw: bytes, rooms: Collection[str]) -
     settings may put at the same domain.
     """
     if element.tag == FOOTER:
-        return written(Element(CUT)) if element.get("cut") else STREAM_FOOTER, 0
+        return element, written(Element(CUT)) if element.get("cut") else STREAM_FOOTER, 0
     if element.tag == HOLE:
-        return "<", len(raw)
+        return element, "<", len(raw)
     is_stanza, services = element.tag in STANZA_TAGS, set(map(domain_of, rooms))
     key = "to" if sent else "from"
     other = lower_bare(element.get(key, ""))
@@ -102,10 +104,12 @@ def recorded(sent: bool, element: Element, raw: bytes, rooms: Collection[str]) -
     if is_stanza and not is_own and other not in {*rooms, *services}:
         is_room = element.get("type") == "groupchat" and domain_of(other) in services
         hidden = f"{SOMEBODY}@{domain_of(other)}" if "@" in other and not is_room else other
-        return written(_outline(element, key, hidden)), len(raw)
+        outline = _outline(element, key, hidden)
+        return outline, written(outline), len(raw)
     clean = redacted(element)
     is_raw = element.tag == HEADER or (is_stanza and raw.startswith(b"<" + element.tag.encode()))
-    return (raw.decode("utf-8", "replace") if clean is element and is_raw else written(clean)), 0
+    is_as_sent = clean is element and is_raw
+    return clean, raw.decode("utf-8", "replace") if is_as_sent else written(clean), 0
 
 
 def _outline(element: Element, key: str, other: str) -> Element:

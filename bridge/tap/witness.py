@@ -33,7 +33,7 @@ class Witness:
         clock: Callable[[], float] = time.time,
         draw: Callable[[Examined, Stanza], None] | None = None,
     ) -> None:
-        """`show` gets each finding as it is made, `draw` each stanza, for a page.
+        """`show` gets each finding as it is made, `draw` what is kept of each stanza, for a page.
 
         `show` gets a note only if it is tap's own, and each such note once.
         """
@@ -68,13 +68,17 @@ class Witness:
             self._unfinished.pop(session, None)
         now = self._clock()
         at = iso(now)
-        self.capture.take(Stanza(sent, element, LogPlace("", 0, at), now, session))
-        stream = self._streams[session].stream
+        stanza = Stanza(sent, element, LogPlace("", 0, at), now, session)
+        self.capture.take(stanza)
+        examined = self._streams[session]
+        stream = examined.stream
         if stream.client.bound:
             self._file.account = self._file.account or stream.client.account
         # Without the `muc` element, a presence may be for a person as well.
         joined = {it.jid for it in stream.rooms.by_jid.values() if it.nickname and it.has_muc}
-        xml, size = recorded(sent, element, raw, self._rooms | joined)
+        kept, xml, size = recorded(sent, element, raw, self._rooms | joined)
+        if self._draw is not None:
+            self._draw(examined, stanza._replace(element=kept))
         rooms = sorted(self._rooms) if sent and element.tag == HEADER else []
         self._file.add(at, sent, session, xml, bytes=size, rooms=rooms)
 
@@ -140,8 +144,6 @@ class Witness:
 
     def _observe(self, examined: Examined, taken: Stanza) -> None:
         self._streams[taken.session] = examined
-        if self._draw is not None:
-            self._draw(examined, taken)
 
     def _say(self, finding: Finding) -> None:
         if finding.severity is not Severity.NOTE:

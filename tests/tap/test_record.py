@@ -24,6 +24,7 @@ from bridge.tap.record import CaptureFile, recorded
 from bridge.tap.witness import Witness
 from bridge.text import iso
 from bridge.tools.botlog import tapped
+from bridge.wire.xmlwriter import written
 from bridge.xmpp.link.stream import STREAM_FOOTER
 from tests.tap.tapping import STREAM
 from tests.xmpp.checks.watching import evidence
@@ -128,6 +129,22 @@ def test_the_folder_is_that_of_the_users_state(tmp_path: Path) -> None:
     assert folder_of({"XDG_STATE_HOME": "s"}, tmp_path) == tmp_path / ".local/state/xmpp-bridge/tap"
 
 
+def test_a_page_shows_what_the_file_keeps(tmp_path: Path) -> None:
+    record, drawn = CaptureFile(tmp_path, "bot@localhost"), list[str]()
+    witness = Witness(
+        record,
+        [ROOM],
+        lambda finding: None,
+        draw=lambda examined, stanza: drawn.append(written(stanza.element)),
+    )
+    said = "<message from='%s' type='chat'><body>%s</body></message>"
+    seen(witness, said % (f"{ROOM}/Ann", "of the room"), said % ("ann@else.where/r", "private"))
+    assert [[word in xml for word in ("of the room", "private")] for xml in drawn] == [
+        [word in entry["xml"] for word in ("of the room", "private")] for entry in entries(record)
+    ]
+    assert "of the room" in "".join(drawn)
+
+
 def test_an_unknown_account_is_that_of_the_bind_result(tmp_path: Path) -> None:
     record = CaptureFile(tmp_path, "")
     witness = witness_of(record)
@@ -219,8 +236,8 @@ HEADER = f"<header name='Authorization'>{SECRET}</header>"
 )
 @pytest.mark.parametrize("sent", [True, False])
 def test_no_secret_is_kept(xml: str, sent: bool) -> None:
-    kept, _ = recorded(sent, element(xml), xml.encode(), [ROOM])
-    assert SECRET not in kept
+    kept, text, _ = recorded(sent, element(xml), xml.encode(), [ROOM])
+    assert SECRET not in written(kept) + text
 
 
 WORDS = "a private matter"
@@ -250,8 +267,9 @@ ERROR = (
     ],
 )
 def test_words_are_kept_of_rooms_alone(xml: str, kept: bool) -> None:
-    text, size = recorded(False, element(xml), xml.encode(), [ROOM])
+    drawn, text, size = recorded(False, element(xml), xml.encode(), [ROOM])
     assert (WORDS in text) is (size == 0) is kept
+    assert (WORDS in written(drawn)) is kept
     assert kept or "ann@" not in text
     assert element(text).get("type") == element(xml).get("type")
     assert ("policy-violation" in text) is ("policy-violation" in xml)
