@@ -420,9 +420,6 @@ def _add_record(command: argparse.ArgumentParser) -> None:
     the room at the same time. Where the store is a team's database, its role must be allowed to
     make the tables, unless they are there.
 
-        --print-unit: print a unit with which systemd starts it, and end
-        --prepare-store: make the store or its tables if there are none, and end
-
         xmpp-bridge record
         xmpp-bridge record --print-unit > unit
 
@@ -432,6 +429,11 @@ def _add_record(command: argparse.ArgumentParser) -> None:
         70 a mistake in the bridge
     """
     _add_settings(command)
+    ending = """
+        --print-unit: print a unit with which systemd starts it, and end
+        --prepare-store: make the store or its tables if there are none, and end
+    """
+    add_options(command.add_mutually_exclusive_group(), ending)
 
 
 def _add_explain(command: argparse.ArgumentParser) -> None:

@@ -45,17 +45,17 @@ TICK_SECONDS = 0.5
 late."""
 
 CHANGES_TO_MAKE = """\
-Let the bot connect to {host}:{port}, keep its domain ({XMPP_DOMAIN}), and trust {XMPP_TLS_CA_FILE}:
+Let the bot connect to {address}, keep its domain ({XMPP_DOMAIN}), and trust {XMPP_TLS_CA_FILE}:
   slixmpp    client.ca_certs = "{XMPP_TLS_CA_FILE}"; client.connect("{host}", {port})
   xmpp.js    client({{service: "{XMPP_SERVICE}", domain: "{XMPP_DOMAIN}", ...}}), and in its
              environment NODE_EXTRA_CA_CERTS={NODE_EXTRA_CA_CERTS}
-  go-xmpp    xmpp.Options{{Host: "{host}:{port}", ...}}, and in its environment
+  go-xmpp    xmpp.Options{{Host: "{address}", ...}}, and in its environment
              SSL_CERT_FILE={SSL_CERT_FILE}
   Smack      .setHostAddress(InetAddress.getByName("{host}")).setPort({port}), and a trust manager
              with {XMPP_TLS_CA_FILE}
 Ctrl-C ends tap."""
 
-CHANGE_OF_COMPONENT = "Let the component connect to {host}:{port}. Ctrl-C ends tap."
+CHANGE_OF_COMPONENT = "Let the component connect to {address}. Ctrl-C ends tap."
 
 
 def run(parsed: Namespace) -> int:
@@ -100,6 +100,7 @@ class _Tap:
         host, port = sock.getsockname()[:2]
         scheme = "xmpps" if settings.service and settings.service.direct_tls else "xmpp"
         service = str(Service(scheme, host, port))
+        address = service.removeprefix(f"{scheme}://")
         link = partial(Link, settings, self._identity, self._witness, logs_in=parsed.login)
         passing, program = loop.create_task(listen(sock, link)), None
         ends: list[asyncio.Task[object]] = [passing, loop.create_task(self._stop.wait())]
@@ -110,7 +111,7 @@ class _Tap:
                     ends.append(loop.create_task(program.wait()))
                 else:
                     how = CHANGES_TO_MAKE if self._identity else CHANGE_OF_COMPONENT
-                    complain(how.format(host=host, port=port, **environment))
+                    complain(how.format(host=host, port=port, address=address, **environment))
                 if parsed.seconds is not None:
                     ends.append(loop.create_task(asyncio.sleep(parsed.seconds)))
                 while not any(each.done() for each in ends):
@@ -125,7 +126,7 @@ class _Tap:
         self._witness.close(settings.domain)
         if not passing.cancelled():
             passing.result()  # raises the mistake that ended it
-        return self._conclude(f"{host}:{port}")
+        return self._conclude(address)
 
     def _conclude(self, here: str) -> int:
         capture, report = self._witness.capture, self._report

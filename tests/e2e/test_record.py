@@ -188,6 +188,7 @@ def test_the_unit_names_all_that_systemd_needs(tmp_path: Path) -> None:
     (folder / "half.env").write_text(f"{SETTINGS}XMPP_PASSWORD=\n")
     for arguments, why in (
         ((), "xmpp-bridge: --print-unit needs --env-file PATH"),
+        (("--prepare-store",), "--prepare-store: not allowed with argument --print-unit"),
         (("--env-file", "none.env"), f"xmpp-bridge: --env-file names {str(folder / 'none.env')!r}"),
         (("--env-file", "half.env"), "xmpp-bridge: XMPP_PASSWORD is not set"),
     ):

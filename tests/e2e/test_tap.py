@@ -148,6 +148,7 @@ def test_a_program_is_started_with_the_systems_anchors_beside_taps(place: Place)
     [
         ([], SHOW, {}, "never came"),
         (["--for", "1s", "--listen", "127.0.0.1:0"], (), {}, "never came"),
+        (["--for", "1s", "--listen", "[::1]:0"], (), {}, "Let the bot connect to [::1]:"),
         ([], ("/nonexistent",), {}, "does not start"),
         ([], SHOW, {"XMPP_USERNAME": "a b"}, "XMPP_USERNAME"),
         ([], SHOW, {"NODE_TLS_REJECT_UNAUTHORIZED": "0"}, "NODE_TLS_REJECT_UNAUTHORIZED is 0"),
