@@ -20,7 +20,7 @@ from bridge.xmpp.link.connection import Connection
 from bridge.xmpp.link.from_slixmpp import prepared
 from bridge.xmpp.model.faults import ConnectionFailedError
 from bridge.xmpp.muc.membership import Membership
-from bridge.xmpp.queries import disco, iq_errors, ping, xeps
+from bridge.xmpp.queries import disco, iq_errors, ping
 from bridge.xmpp.queries.iq_errors import Target, TargetKind
 from bridge.xmpp.queries.ping import Pong
 
@@ -112,7 +112,8 @@ async def xmpp_info(
         "rooms": [vars(listed) for listed in discovery.rooms],
     }
     if features:
-        lists |= {"fields": _fields(description), "features": _features(description)}
+        named = [{"feature": feature} for feature in description.features]
+        lists |= {"fields": _fields(description), "features": named}
     bounded = {
         name: [_known(item) for item in items[: MAX_ITEMS[name]]] for name, items in lists.items()
     }
@@ -145,16 +146,6 @@ def _fields(description: disco.Description) -> list[dict[str, Any]]:
     return [
         {"form": field.form, "field": field.name, "values": [*field.values]}
         for field in description.fields
-    ]
-
-
-def _features(description: disco.Description) -> list[dict[str, Any]]:
-    """Return the features; features with a known standard come first."""
-    standards = [(feature, xeps.standard_of(feature)) for feature in description.features]
-    standards.sort(key=lambda pair: pair[1] is None)
-    return [
-        {"feature": feature, "xep": known and known.number, "name": known and known.name}
-        for feature, known in standards
     ]
 
 

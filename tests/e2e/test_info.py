@@ -14,10 +14,7 @@ async def test_a_server_and_a_room_tell_what_they_are_and_what_we_are_there(
         told = await bridge.call("xmppInfo", target="server", features=True)
         assert (told["target"], told["address"]) == ("server", real_server.domain)
         assert [(it["category"], it["type"]) for it in told["identities"]] == [("server", "im")]
-        names = {it["feature"]: (it.get("xep"), it.get("name")) for it in told["features"]}
-        assert names["urn:xmpp:ping"] == ("XEP-0199", "XMPP Ping")
-        nameless = {feature for feature, (xep, _) in names.items() if xep is None}
-        assert nameless <= {"iq", "presence"}  # ejabberd's own
+        assert {"feature": "urn:xmpp:ping"} in told["features"]
         assert told["software"]["name"].lower() == real_server.name
         assert 0 <= told["uptimeSeconds"] < 86_400
         binds = real_server.name == "ejabberd" and real_server.version >= (24,)
