@@ -149,18 +149,11 @@ def _visitors(
 
 
 def _with_server(report: Report, connection: Connection, fault: Fault | None) -> Report:
-    """Return a report with what the server showed and offered, and what the check used of it."""
+    """Return a report with what the connection showed."""
     seen = connection.certificate
-    uses = {
-        "mechanism": connection.mechanism,
-        "channelBinding": connection.channel_binding,
-        "streamManagement": connection.management is not None,
-    }
     return replace(
         report,
         certificate_expires=None if seen is None else seen.not_after,
-        offers=connection.offer.encode(),
-        uses={name: value for name, value in uses.items() if value},
         may_repeat=fault is None or fault.retry is not faults.Retry.NEVER,
     )
 

@@ -1,7 +1,7 @@
 """The report of a check in the names that users see: its stages and the outcome. Pure."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 
@@ -85,10 +85,6 @@ class Report:
     """Rooms of the service that the user may have meant, if MUC_ROOM seems wrong."""
     certificate_expires: datetime | None = None
     """When the server's certificate expires, even if it was refused; None if none can be read."""
-    offers: Mapping[str, object] = field(default_factory=dict)
-    """What the server offers for the login and the session, as `Offer.encode` names it."""
-    uses: Mapping[str, object] = field(default_factory=dict)
-    """What the check has used of `offers`."""
     may_repeat: bool = True
     """Whether another check is harmless. After a refused password it is not: servers lock
     accounts."""
@@ -116,8 +112,6 @@ class Report:
             "condition": self.condition,
             "roomCreated": bool(self.created),
             "ms": self.ms,
-            "offers": dict(self.offers),
-            "uses": dict(self.uses),
         }
         if self.rooms is not None:
             encoded["rooms"] = [dict(vars(room)) for room in self.rooms]

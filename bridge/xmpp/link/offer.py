@@ -5,8 +5,8 @@ from itertools import islice
 from typing import NamedTuple
 from xml.etree.ElementTree import Element
 
-from bridge.text import one_line, quoted, wire_name
-from bridge.wire.names import BIND2, SASL, SASL2, SASL_CB, SM
+from bridge.text import quoted
+from bridge.wire.names import BIND2, SASL, SASL2, SASL_CB
 from bridge.xmpp.link.stanzas import whole_number
 
 FAST = "urn:xmpp:fast:0"
@@ -32,23 +32,10 @@ class Offer(NamedTuple):
     """Whether a session can begin within SASL2 (XEP-0386)."""
     fast: tuple[str, ...] = ()
     """The mechanisms of logins by token (XEP-0484)."""
-    stream_management: bool = False
-    """Whether stanzas are acknowledged (XEP-0198)."""
     max_bytes: int | None = None
     """The longest stanza that the server takes from us, in bytes (XEP-0478)."""
     idle_seconds: int | None = None
     """Seconds of silence from us after which the server may end the stream (XEP-0478)."""
-
-    def encode(self) -> dict[str, object]:
-        """Return the offer under the names that users see; absent features are left out.
-
-        Each text fits into one line.
-        """
-        return {
-            wire_name(name): [*map(one_line, value)] if isinstance(value, tuple) else value
-            for name, value in self._asdict().items()
-            if value
-        }
 
     @property
     def limits(self) -> str:
@@ -78,7 +65,6 @@ def offer_in(features: Element, before: Offer = Offer()) -> Offer:  # noqa: B008
         _mechanisms(features, f"{{{SASL2}}}authentication", SASL2) or before.sasl2,
         before.bind2 or features.find(f"{inline}/{{{BIND2}}}bind") is not None,
         _mechanisms(features, f"{inline}/{{{FAST}}}fast", FAST) or before.fast,
-        before.stream_management or features.find(f"{{{SM}}}sm") is not None,
         whole_number(features.findtext(f"{limits}max-bytes")) or before.max_bytes,
         whole_number(features.findtext(f"{limits}idle-seconds")) or before.idle_seconds,
     )

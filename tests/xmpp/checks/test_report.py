@@ -133,8 +133,6 @@ def test_a_report_is_told_under_the_names_of_the_contract() -> None:
         "condition": None,
         "roomCreated": False,
         "ms": 1000.0,
-        "offers": {},
-        "uses": {},
     }
     of_two = report_of([LAB, TEAM], [replace(STAGE, room=LAB)], 1.0, [Visit(LAB, BANNED)], BANNED)
     assert of_two.encode()["phases"] == [stage | {"room": LAB}]

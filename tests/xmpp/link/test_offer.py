@@ -34,17 +34,16 @@ def read(features: str, before: Offer = Offer()) -> Offer:  # noqa: B008 - it is
 
 def test_everything_that_a_server_offers_is_read_from_both_of_its_lists_of_features() -> None:
     before = read(SASL + SASL2 + BINDINGS + limits("<max-bytes>512</max-bytes>"))
-    offer = read(f"<sm xmlns='urn:xmpp:sm:3'/>{LIMITED}", before)
-    assert offer.encode() == {
-        "mechanisms": ["SCRAM-SHA-1"],
-        "channelBindings": ["tls-exporter"],
-        "sasl2": ["SCRAM-SHA-256", "PLAIN"],
-        "bind2": True,
-        "fast": ["HT-SHA-256-ENDP"],
-        "streamManagement": True,
-        "maxBytes": 10_000,
-        "idleSeconds": 60,
-    }
+    offer = read(LIMITED, before)
+    assert offer == Offer(
+        mechanisms=("SCRAM-SHA-1",),
+        channel_bindings=("tls-exporter",),
+        sasl2=("SCRAM-SHA-256", "PLAIN"),
+        bind2=True,
+        fast=("HT-SHA-256-ENDP",),
+        max_bytes=10_000,
+        idle_seconds=60,
+    )
     assert offer.unused == 'SASL2 "SCRAM-SHA-256, PLAIN", Bind 2, FAST "HT-SHA-256-ENDP"'
     assert offer.limits == "10,000 bytes a stanza and 60 s of silence"
 
@@ -55,13 +54,12 @@ def test_everything_that_a_server_offers_is_read_from_both_of_its_lists_of_featu
 )
 def test_what_is_not_offered_is_not_told_of(features: str) -> None:
     offer = read(features)
-    assert (offer, offer.encode()) == (Offer(), {})
+    assert offer == Offer()
     assert offer.unused == offer.limits == ""
 
 
-def test_the_names_are_bounded_and_fit_into_one_line() -> None:
+def test_the_names_are_bounded() -> None:
     odd = "".join(f"<mechanism>\u202e{number}{'x' * 999}</mechanism>" for number in range(99))
     offer = read(f"<mechanisms xmlns='urn:ietf:params:xml:ns:xmpp-sasl'>{odd}</mechanisms>")
     assert len(offer.mechanisms) == MAX_NAMES
     assert {len(name) for name in offer.mechanisms} == {MAX_NAME_CHARACTERS}
-    assert "\\u{202E}0x" in str(offer.encode()["mechanisms"])
