@@ -2,9 +2,12 @@
 
 A membership outlives connections. `begin` gives it one connection after another, and `run` keeps us
 in the room on that connection. `run` enters, stays until we are out of the room, reports why,
-waits, and enters again. When we are out of one room, the connection and the other rooms go on. One
-`State` says whether we are inside, and only `_become` changes it. The other fields explain that
-state (why the room removed us), or wake the task that waits in it (`_changed`).
+waits, and enters again. When we are out of one room, the connection and the other rooms go on.
+
+We are out until we ask to be let in. While `_join` is set we are on the way in, and the room lists
+who is there. Our own presence says that we are `inside` (XEP-0045, section 7.1.2). The room may put
+us out again, by a kick, a ban or its own end; then `_removal` says why. If a connection resumes the
+former session (XEP-0198), we are still inside if we were; with any other connection we are out.
 """
 
 import asyncio
@@ -36,7 +39,6 @@ from bridge.xmpp.muc.joining import Join, malformed, suffixed
 from bridge.xmpp.muc.payloads import Payloads
 from bridge.xmpp.muc.publisher import NextRecord, Publisher, set_by
 from bridge.xmpp.muc.reflections import OwnNickname, Reflection, Reflections
-from bridge.xmpp.muc.state import TRANSITIONS, State
 from bridge.xmpp.queries import disco
 from bridge.xmpp.queries.iq_errors import Target, TargetKind
 from bridge.xmpp.queries.keepalive import TIMING, Timing
@@ -81,7 +83,8 @@ class Membership:
         )
         self.occupant = ""
         """Our occupant JID while in the room, or on the way in."""
-        self._state = State.OUT
+        self.inside = False
+        """Whether the room has let us in and has not put us out."""
         self.self_ping_ms: float | None = None
         """How long the room took to answer the last self-ping, in milliseconds."""
         self._connection: Connection | None = None
@@ -91,7 +94,7 @@ class Membership:
         self._join: Join | None = None
         """The attempt to enter that is under way."""
         self._removal: faults.Fault | None = None
-        """Why the room has removed us; None except in the state `REMOVED`."""
+        """Why the room has put us out, until we ask to be let in again."""
         self._in_doubt = False
         """Whether something suggests that we are not in the room."""
         self._service = roomservice.ServiceHealth()
@@ -115,11 +118,6 @@ class Membership:
         self._comes_first = False
         """Whether the room sent our own presence first. Then it may list the others afterwards."""
         self._nickname = OwnNickname()
-
-    @property
-    def inside(self) -> bool:
-        """Whether the room has let us in and has not put us out."""
-        return self._state is State.INSIDE
 
     @property
     def name(self) -> str:
@@ -174,7 +172,7 @@ class Membership:
         self._connection = connection
         connection.ended.add_done_callback(lambda ended: self._changed.set())
         if not (resumed and self.inside):
-            self._become(State.OUT)
+            self._be_out()
 
     async def run(self, attempt: int) -> None:
         """Enter and stay until the connection ends; `attempt` counts connections, from 1."""
@@ -240,7 +238,7 @@ class Membership:
         self._place, self._password = place, password
         self._service = roomservice.ServiceHealth()
         self._backing_off = None
-        self._become(State.OUT)
+        self._be_out()
 
     def say_goodbye(self) -> None:
         """Leave the room, if the connection has not ended, without waiting for an answer."""
@@ -267,14 +265,12 @@ class Membership:
         self.occupant = occupant
         configured = stanzas.occupant_jid(self.jid, self._place.nickname)
         self._intake.ours = frozenset((prepared(self._place.account), configured))
+        self._be_out()
         self._join = Join(self._attached, self.place, occupant, self._admit)
-        self._become(State.ENTERING)
         try:
             me = await self._join.run(self._password, since, history=history)
         finally:
             self._join = None
-            if self._state is State.ENTERING:
-                self._become(State.OUT)
         created = 201 in me.codes
         self._service.has_let_in = True
         self._similar_rooms = ()
@@ -318,8 +314,8 @@ class Membership:
                 await self.join(name, since, history=history, attempt=attempt)
                 return
             except faults.ConnectionFailedError as failed:
-                taken = failed.fault.condition == "conflict" and self._state is State.OUT
-                if not taken or tail == last or self._attached.ended.done():
+                taken = failed.fault.condition == "conflict" and not self.inside
+                if not taken or tail == last or self._why_out() is not None:
                     raise
 
     def _settle(self) -> None:
@@ -336,7 +332,7 @@ class Membership:
         """End the stay, and leave: a join that was given up may have succeeded after all."""
         if self.inside or self.room.phase is events.Phase.JOINING:
             self.say_goodbye()
-        self._become(State.OUT)
+        self._be_out()
         self.occupant = ""
         self._reflections.give_up(fault)
 
@@ -451,21 +447,21 @@ class Membership:
 
         While we are entering, the room's service may say why it does not let us in.
         """
-        entering = self._state is State.ENTERING
-        return sender.bare == self.jid or (entering and sender.jid == self.jid.partition("@")[2])
+        of_service = sender.jid == self.jid.partition("@")[2]
+        return sender.bare == self.jid or (of_service and self._is_entering)
 
     def receive(self, stanza: Element) -> None:
         """Take in what came from the room: a message, a presence, or an answer to a question."""
-        # Presence in these states may answer a join that was given up. It is ignored: otherwise we
-        # would be listed as an occupant while `_state` says that we are out.
-        if stanza.tag == names.PRESENCE and self._state in {State.OUT, State.REMOVED}:
+        # Presence while we are out may answer a join that was given up. It is ignored: otherwise we
+        # would be listed as an occupant.
+        entering = self._is_entering
+        if stanza.tag == names.PRESENCE and not (entering or self.inside):
             return
         if stanza.tag == names.IQ and self._join is not None:
             self._join.take_answer(stanza)
         # While we are on the way in, another occupant may have the nickname that we asked for.
-        own = self.occupant if self._state is State.INSIDE else ""
+        own = self.occupant if self.inside else ""
         now = asyncio.get_running_loop().time()
-        entering = self._state is State.ENTERING
         awake, arriving = self._intake.hear(now, entering=entering)
         listed = events.OccupantJoined if self._comes_first else events.SubjectChanged
         for event in self._intake.read(stanza, own=own, now=awake):
@@ -495,7 +491,7 @@ class Membership:
         # The room decides the nickname (XEP-0045, section 7.2.3). It already uses that nickname for
         # our messages that it reflects after this presence.
         self.occupant = me.from_
-        self._become(State.INSIDE)
+        self.inside = True
         self._comes_first = not self.room.status().occupants
         self._nickname.begin(me, self._place.account)
         self._reflections.begin()
@@ -598,7 +594,7 @@ class Membership:
     def _on_removed(self, fault: faults.Fault) -> None:
         if not self.inside:
             return
-        self._become(State.REMOVED)
+        self._be_out()
         self.occupant = ""
         self._removal = fault
         self._changed.set()
@@ -612,9 +608,11 @@ class Membership:
     def _emit(self, event: events.Event) -> Record:
         return self._publisher.publish(event, self.name)
 
-    def _become(self, state: State) -> None:
-        assert state in TRANSITIONS[self._state], f"{state} does not follow {self._state}"
-        self._state = state
-        self._removal = None
-        if not self.inside:
-            self._options.conclude()
+    @property
+    def _is_entering(self) -> bool:
+        """Whether we have asked to be let in, and wait for the answer."""
+        return self._join is not None and not self.inside
+
+    def _be_out(self) -> None:
+        self.inside, self._join, self._removal = False, None, None
+        self._options.conclude()
