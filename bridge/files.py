@@ -22,10 +22,15 @@ def make_folder(folder: Path) -> None:
         missing.mkdir(0o700, exist_ok=True)  # another process may just have made it
 
 
-def state_home(environ: Mapping[str, str], home: Path) -> Path:
-    """Return the folder in which programs keep their state (XDG Base Directory Specification)."""
+def state_folder(environ: Mapping[str, str]) -> Path:
+    """Return the folder of what we keep for this user (XDG Base Directory Specification).
+
+    On some systems the path to the home directory has a symbolic link. We follow such a link.
+    """
     given = environ.get("XDG_STATE_HOME", "")
-    return Path(given) if given.startswith("/") else home / ".local" / "state"
+    home = environ.get("HOME") or os.path.expanduser("~")  # noqa: PTH111 - it never raises
+    states = given if given.startswith("/") else f"{home}/.local/state"
+    return Path(os.path.realpath(states)) / "xmpp-bridge"
 
 
 def open_private(path: Path, flags: int) -> int:

@@ -31,11 +31,10 @@ from bridge.client.completion import LineCompleter, possible_values
 from bridge.client.errors import InputCancelledError, InvalidInputError
 from bridge.client.formatting import Answer
 from bridge.client.frontend import INSERTED
-from bridge.files import make_folder, open_private
+from bridge.files import make_folder, open_private, state_folder
 from bridge.mcp.jsonrpc import Json
 from bridge.settings.table import SECRETS, Configuration
 from bridge.settings.values import Secret
-from bridge.store.location import default_path
 from bridge.text import one_line
 from bridge.views.output import display_of
 
@@ -206,10 +205,10 @@ def history_of(configuration: Configuration) -> History:
     values = [configuration.loaded[name] for name in SECRETS]
     secrets = [value.reveal() for value in values if isinstance(value, Secret)]
     try:
-        path = default_path(os.environ, Path.home()).with_name("history")
+        path = state_folder(os.environ) / "history"
         make_folder(path.parent)
         _make(path)
-    except (OSError, RuntimeError) as error:  # `RuntimeError`: the home folder is not known
+    except OSError as error:
         log.warning("what was typed is not kept: %s", error)
         return InMemoryHistory()
     return TypedLines(path, secrets)

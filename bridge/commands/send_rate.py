@@ -11,11 +11,9 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import sha256
-from pathlib import Path
 
-from bridge.files import make_folder, open_private
+from bridge.files import make_folder, open_private, state_folder
 from bridge.mcp.errors import ToolError
-from bridge.store.location import default_path
 from bridge.tools.send import SECONDS, RateLimiter
 
 
@@ -28,9 +26,8 @@ class CountedRate(RateLimiter):
 
     def __init__(self, per_minute: int, rate_in: str, account: str) -> None:
         super().__init__(per_minute, rate_in)
-        home = Path(os.path.expanduser("~"))  # noqa: PTH111 - it never raises
         name = f"sent-{sha256(account.encode()).hexdigest()[:32]}"
-        self._path = default_path(os.environ, home).with_name(name)
+        self._path = state_folder(os.environ) / name
 
     def wait(self, now: float) -> float:
         """Return the seconds until there is a token."""

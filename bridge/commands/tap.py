@@ -81,7 +81,7 @@ class _Tap:
         self._report = report_path(parsed, [])
         self._page = captured_page(parsed)
         account = settings.jid if settings.username and not parsed.to else ""
-        folder = folder_of(os.environ, Path.home())
+        folder = folder_of(os.environ)
         self._record = CaptureFile(folder, settings.domain if parsed.component else account)
         self._witness = Witness(
             self._record,

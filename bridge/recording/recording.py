@@ -7,12 +7,13 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from bridge.files import state_folder
 from bridge.recording.recorded import Reader
 from bridge.settings.database_url import DatabaseUrl
 from bridge.settings.table import Configuration
 from bridge.store.clock import steady
 from bridge.store.database import Happened, Observer, TracedXml
-from bridge.store.location import Place, Team, default_path, put_aside, team_file
+from bridge.store.location import Place, Team, put_aside, team_file
 from bridge.store.recorder import Recorder
 from bridge.store.retention import Retention
 from bridge.store.shipping import Shipper
@@ -41,8 +42,7 @@ def store_path(
     """
     if not configuration.trusted:
         return None
-    home = Path(environ.get("HOME") or os.path.expanduser("~"))  # noqa: PTH111 - it never raises
-    default = default_path(environ, home)
+    default = state_folder(environ) / "rooms.db"
     usual = making or (configuration.candidates and os.path.lexists(default))
     if isinstance(store := configuration.store, DatabaseUrl):
         wrong = any(map(configuration.rejected, ("BRIDGE_STORE_DAYS", "BRIDGE_STORE_MB")))

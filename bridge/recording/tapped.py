@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from bridge.files import lock_private, make_folder, state_home
+from bridge.files import lock_private, make_folder, state_folder
 from bridge.wire.names import lower_bare
 
 SUFFIX = ".jsonl"
@@ -23,9 +23,9 @@ _NO_NAME = re.compile(r"[^\w.@+-]")
 """What a file's name cannot have, or should not."""
 
 
-def folder_of(environ: Mapping[str, str], home: Path) -> Path:
-    """Return the folder of the files (XDG Base Directory Specification)."""
-    return state_home(environ, home) / "xmpp-bridge" / "tap"
+def folder_of(environ: Mapping[str, str]) -> Path:
+    """Return the folder of the files."""
+    return state_folder(environ) / "tap"
 
 
 def file_of(folder: Path, account: str, number: int = 1) -> Path:

@@ -10,14 +10,14 @@ import os
 import re
 import stat
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from socket import gethostname
 from typing import TypeAlias
 
-from bridge.files import make_folder, open_private, state_home
+from bridge.files import make_folder, open_private
 from bridge.settings.database_url import DatabaseUrl
 from bridge.store.errors import (
     REMEDY,
@@ -69,14 +69,6 @@ def team_file(folder: Path) -> Path:
     """Return the file of this machine in the folder of a user; homes may be shared (NFS)."""
     host = re.sub("[^A-Za-z0-9.-]", "_", gethostname()) or "localhost"
     return folder / f"team-{host}.db"
-
-
-def default_path(environ: Mapping[str, str], home: Path) -> Path:
-    """Return the path of the store unless another is set (XDG Base Directory Specification).
-
-    On some systems the path to the home directory has a symbolic link. We follow such a link.
-    """
-    return Path(os.path.realpath(state_home(environ, home))) / "xmpp-bridge" / "rooms.db"
 
 
 class Location:

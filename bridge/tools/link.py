@@ -1,6 +1,5 @@
 """How a tool reaches the rooms, and the errors that it raises if it cannot."""
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
@@ -67,8 +66,7 @@ class RoomLink:
         """
         self.bot_logs = configuration.bot_logs
         if configuration.trusted:
-            home = Path(environ.get("HOME") or os.path.expanduser("~"))  # noqa: PTH111 - never raises
-            self.captures = folder_of(environ, home)
+            self.captures = folder_of(environ)
 
     def warnings(self) -> list[str]:
         """Return what is wrong with the store, in sentences."""

@@ -22,7 +22,7 @@ from bridge.store.errors import (
     NotOurStoreError,
     StoreError,
 )
-from bridge.store.location import Location, default_path, identity, put_aside, unusable
+from bridge.store.location import Location, identity, put_aside, unusable
 from bridge.store.sqlite import SqliteDatabase
 from bridge.store.tables import VERSION
 from tests.support.disk import mask, no_file_beyond
@@ -53,16 +53,6 @@ def _refusal(path: Path) -> str:
     with pytest.raises(NotOurStoreError) as refused:
         SqliteDatabase(path)
     return str(refused.value)
-
-
-def test_the_usual_place_is_that_of_the_state_of_programs(tmp_path: Path) -> None:
-    home = tmp_path / "home"
-    usual = home / ".local" / "state" / "xmpp-bridge" / "rooms.db"
-    assert default_path({}, home) == usual
-    assert default_path({"XDG_STATE_HOME": "relative"}, home) == usual
-    assert default_path({"XDG_STATE_HOME": "/srv"}, home) == Path("/srv/xmpp-bridge/rooms.db")
-    (tmp_path / "link").symlink_to(tmp_path)  # such as /home on some systems
-    assert default_path({}, tmp_path / "link" / "home") == usual
 
 
 def test_a_path_of_any_characters_leads_to_its_store(tmp_path: Path) -> None:
