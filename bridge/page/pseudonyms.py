@@ -237,8 +237,6 @@ class Pseudonyms:
 
     def stanza(self, element: Element) -> Element:
         """Return a stanza without names and bodies."""
-        if not self.on:
-            return element
         namespace, name = element.tag[1:].rpartition("}")[0], local(element.tag)
         if namespace and not namespace.startswith(NAMESPACES):
             return Element("left-out")
