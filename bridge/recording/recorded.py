@@ -333,8 +333,9 @@ def _with_gaps(database: Reading, domain: str, rows: list[Recorded]) -> list[Rec
         if "tenure" in row.event:
             if row.room not in known:
                 known[row.room] = database.tenures(row.room, domain)
-            entered = (row.file, row.event["tenure"])
-            tenures = (it for it in known[row.room] if (it.file, it.id) == entered)
+            # By its run: where a file was copied, two stays may have the same number.
+            entered = (row.observer.run, row.event["tenure"])
+            tenures = (it for it in known[row.room] if (it.run, it.id) == entered)
             if (tenure := next(tenures, None)) is None:
                 continue
             match absence(known[row.room], tenure, database.now(), database.patience):

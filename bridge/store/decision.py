@@ -58,11 +58,11 @@ def absence(
     `tenures` are all of the room, from all files at hand. The result is True if it is not known
     yet: another bridge may still be in the room, although its last word is some seconds old.
     """
-    begun = (entered.since, entered.file, entered.id)
+    begun = (entered.since, entered.run, entered.id)
     before = [
         tenure
         for tenure in tenures
-        if (tenure.since, tenure.file, tenure.id) < begun
+        if (tenure.since, tenure.run, tenure.id) < begun
         and (tenure.run, tenure.id) != (entered.run, entered.id)  # the same, out of a copied file
     ]
     last = max(before, key=lambda tenure: tenure.until, default=None)
