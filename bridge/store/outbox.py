@@ -197,8 +197,10 @@ class Outbox(SqliteDatabase):
         """
         sent, _ = self.marks()
         until = 1000 * (self.now() - CONFIRMED_SECONDS)
+        got = 1000 * (time.time() - CONFIRMED_SECONDS)  # a room's history is older than this
         with self.transaction():
-            gone = self._delete("entries", sent, "id <= ? AND seen < ?", sent.event, until)
+            old = "id <= ? AND seen < ? AND at < ?"
+            gone = self._delete("entries", sent, old, sent.event, until, got)
             gone += self._delete("traffic", sent, "id <= ? AND at < ?", sent.stanza, until)
             if not gone and self.size() > most:
                 gone = self._delete("traffic", sent, "TRUE")

@@ -51,8 +51,8 @@ class PostgresqlDatabase(DatabaseConnection, SqlDatabase):
     OTHER = (
         "CASE WHEN events.observer = given.observer THEN events.number = given.number "
         "ELSE events.shared = 1 AND NOT EXISTS (SELECT 1 FROM files JOIN json_each_text(?::json) "
-        "AS own ON own.key = name WHERE files.id = events.file "
-        "AND events.number <= own.value::bigint) END AND events.id <= ?"
+        "AS own ON own.key = name WHERE files.id = events.file AND events.number <= "
+        "own.value::bigint AND (given.ours = 0 OR events.number >= ?)) END AND events.id <= ?"
     )
     FILES = "LEFT JOIN files ON files.id = file"
     NUMBER = "events.number"

@@ -156,7 +156,7 @@ class Reading:
             # The database's ids are negative here, to tell them from the file's.
             ahead = self._ahead()
             moved = [each._replace(seen=each.seen + ahead) for each in wanted]
-            theirs = self._database.alike(room, domain, moved, "{}", MAX_ID)
+            theirs = self._database.alike(room, domain, moved, "{}", 0, MAX_ID)
             for alike, more in zip(rows, theirs, strict=True):
                 alike += [it._replace(id=-it.id) for it in more]
         return rows

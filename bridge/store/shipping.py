@@ -19,7 +19,14 @@ from bridge.store.errors import (
 )
 from bridge.store.location import Team
 from bridge.store.outbox import Outbox
-from bridge.store.pairing import SAME_SECONDS, Wanted, key_of, paired
+from bridge.store.pairing import (
+    SAME_SECONDS,
+    STAMP_SECONDS,
+    Wanted,
+    key_of,
+    paired,
+    told_at,
+)
 from bridge.store.postgresql import PostgresqlDatabase
 from bridge.store.postgresql_connection import MAX_ID
 from bridge.store.queries import encoded
@@ -27,7 +34,7 @@ from bridge.store.recorder import clocks
 from bridge.store.retention import EXPIRE_SECONDS, Retention
 from bridge.store.sqlite import SqliteDatabase
 from bridge.store.team_former import SPOOL, follow
-from bridge.text import iso, one_line
+from bridge.text import iso, milliseconds, one_line
 
 SHIP_SECONDS = 0.1
 """How long a row waits for others, to be shipped together with them."""
@@ -74,10 +81,13 @@ def ship(outbox: Outbox, database: PostgresqlDatabase, host: str) -> bool:
             outbox.rename(reached if is_ours else batch.sent)
             return True
         ahead = shift(mark.now - outbox.now(), mark.now - begun)
-        rows = [each for each in batch.events if each.row > reached.event]
+        rows = batch.events
         known = known_to(database, rows, outbox, batch.tenures, outbox.own(MAX_ID), ahead)
         lacking = [each for each in rows if each.row not in known]
-        moved = [each._replace(seen=(each.seen or 0.0) + ahead) for each in lacking]
+        if lacking and lacking[0].row <= reached.event:  # a copy went as far as we had tried
+            outbox.rename(batch.sent)
+            return True
+        moved = [each._replace(seen=_seen(each, ahead)) for each in lacking]
         database.ship(moved, mark.id)
         for row in batch.stanzas:
             if row.id > reached.stanza:
@@ -130,17 +140,19 @@ def known_to(
     first = min((each.seen or 0.0 for each in rows), default=0.0)
     last = min((each.row for each in rows if each.row > 0), default=1) - 1
     taken, known = file.taken(first, last) if rows else set[int](), dict[int, int]()
+    # What the file has was compared in the file, unless its clock was too wrong for that.
+    kept_from = file.oldest() if rows and abs(ahead) <= SAME_SECONDS else MAX_ID
     by = {it: database.observer(it, make=False) for it in {each.observer for each in rows}}
     for place in {_place(each) for each in rows}:
         here = [each for each in rows if _place(each) == place]
         stays = [tenure for *where, tenure in tenures if (*where,) == place]
         wanted = [_wanted(each, stays, by[each.observer], ahead) for each in here]
-        looked = database.alike(*place, wanted, encoded(own), MAX_ID)
+        looked = database.alike(*place, wanted, encoded(own), kept_from, MAX_ID)
         others = database.tenures(*place, first + ahead - 2 * SAME_SECONDS)
         # Of what is not shared, only a copy of the file has the same row.
         theirs = [
             [
-                row._replace(asked=asked_by(others, row.run, row.seen) - SKEW_SECONDS)
+                row._replace(asked=asked_by(others, row.run, row.seen) - _slack(each.event))
                 for row in alike
                 if each.shared or row.copied
             ]
@@ -151,17 +163,32 @@ def known_to(
     return known
 
 
+def _slack(event: Mapping[str, Any]) -> float:
+    return SKEW_SECONDS + STAMP_SECONDS * ("delayedFrom" in event)
+
+
+def _seen(happened: Happened, ahead: float) -> float:
+    """Return when an event was seen, by the clock of the database, which is `ahead`.
+
+    Of what a room told as history, this is the room's time: its server's clock counts as right.
+    """
+    seen, stamp = happened.seen, told_at(happened.event)
+    seen = happened.at if seen is None else seen
+    is_stamp = stamp is not None and milliseconds(stamp) == milliseconds(seen)
+    return seen if is_stamp else seen + ahead
+
+
 def _place(happened: Happened) -> tuple[str, str]:
     return happened.room, happened.observer.domain
 
 
 def _wanted(happened: Happened, stays: Sequence[Tenure], by: int, ahead: float) -> Wanted:
     since, seen = -inf, happened.at if happened.seen is None else happened.seen
-    if "delayedFrom" not in happened.event:  # others saw live what a room repeats as history
+    if not (repeated := "delayedFrom" in happened.event):  # others saw that live
         since = asked_by(stays, happened.observer.run, seen)
         since = min(since, max(since - SKEW_SECONDS, seen - 2 * SKEW_SECONDS))
     key = happened.key or key_of(happened.event)
-    return Wanted(key, seen + ahead, since + ahead, row=happened.row, by=by)
+    return Wanted(key, _seen(happened, ahead), since + ahead, repeated, happened.row, by)
 
 
 class Shipper:

@@ -230,8 +230,9 @@ class SqlDatabase(ABC):
         - in a file: the run that observed the wanted events, whose own rows count only if a wanted
           event is `ours`
         - in a team's database: JSON that says up to which row of each name the rows are of the file
-          of the wanted events, and do not count; and the highest id that is looked at. If `by` is
-          given, the row that a copy of that file has brought counts, too
+          of the wanted events, and do not count; from which row on they do not if an event is
+          `ours`; and the highest id that is looked at. If `by` is given, the row that a copy of
+          that file has brought counts, too
         """
         rows = [list[Alike]() for _ in wanted]
         given = [

@@ -177,6 +177,15 @@ class SqliteDatabase(SqliteFile, SqlDatabase):
             raise BrokenStoreError(text, self._file)
         return int(newest)
 
+    def oldest(self) -> int:
+        """Return the lowest id of an event that the file still has; `MAX_ID` if it has none."""
+        (id_,) = self.row(
+            "SELECT coalesce(min(id), ?) FROM entries NOT INDEXED WHERE kind <> 'gap' AND "
+            "room IN (SELECT id FROM places WHERE target = ?)",
+            (MAX_ID, self.target),
+        )
+        return int(id_)
+
     def size(self) -> int:
         """Return how many bytes of the disk are in use, without free pages but with the `-wal`."""
         (size,) = self.row(

@@ -8,8 +8,8 @@ from tests.store.simulated import play
 
 SCHEDULES = 1_000
 MORE_SCHEDULES = 100_000
-FAILED = (100_055, 102_378, 3_014_943, 3_024_925)
-"""The seeds of schedules that once broke a promise, from beyond the first hundred thousand."""
+FAILED = (11_288, 25_695, 53_031, 100_055, 102_378, 3_014_943, 3_024_925)
+"""The seeds of schedules that once broke a promise, from beyond the first thousand."""
 
 
 def _broken(seeds: Iterable[int]) -> list[tuple[int, str]]:

@@ -31,6 +31,7 @@ from bridge.store.shipping import ship
 from bridge.store.sql import SqlDatabase
 from bridge.store.sqlite import open_file
 from bridge.store.writer import Entered, Item, Moment, Writer
+from bridge.text import iso
 from tests.servers.certificates import Authority
 from tests.servers.postgresql import PASSWORD, USER, Postgresql, running_pgbouncer
 from tests.store.damaged import damage
@@ -86,6 +87,12 @@ class Machine:
         for mark in marks:
             heard = said(mark, body, time.time() + self._wrong - ago)
             self.write(heard._replace(shared=shared, room=room, steady=steady() - ago))
+
+    def is_told(self, mark: int, said_at: float, **more: Any) -> None:
+        """Hear as the room's history what was said at this time, by the server's clock."""
+        heard = said(mark, "", time.time() + self._wrong, delayedFrom=iso(said_at), **more)
+        self.write(heard._replace(earlier=True, steady=steady()))
+        self.write()
 
     def ships(self, host: str = "here") -> None:
         while ship(self.outbox, self._database, host):
@@ -293,7 +300,7 @@ def test_the_file_keeps_for_an_hour_what_the_database_has_and_the_rest_until_it_
             if number == 1:
                 machine.ships()
         assert (len(kept("id", "entries")), kept("xml", "traffic")) == (3, ["<1/>", "<2/>"])
-        machine.outbox.all("UPDATE entries SET seen = seen - 3700000")
+        machine.outbox.all("UPDATE entries SET seen = seen - 3700000, at = at - 3700000")
         machine.outbox.all("UPDATE traffic SET at = at - 3700000")
         assert (len(kept("id", "entries")), kept("xml", "traffic")) == (1, ["<2/>"])
         machine.ships()
@@ -427,6 +434,40 @@ def test_what_a_machine_alone_heard_is_no_later_message_of_one_that_came_after_i
         first.hears(2, body="again")
         first.ships()
         assert sorted(each["jid"] for each in rows(team, "kind = 'message'")) == [1, 2]
+
+
+@pytest.mark.parametrize("more", [{}, {"stanzaId": "s1"}])
+@pytest.mark.parametrize("wrong", [0.0, 3_600.0])
+def test_what_a_room_tells_again_to_each_bridge_stands_once_however_long_ago_it_was(
+    wrong: float, more: dict[str, str], team: Team
+) -> None:
+    said_at = int(time.time()) - 7_200
+    for run in ("run0", "run1", "run2"):
+        with Machine(team, run, wrong) as machine:
+            machine.is_told(1, said_at, **more)
+            machine.is_told(2, said_at, **more and {"stanzaId": "s2"})
+            machine.ships()
+            while machine.outbox.tidy(10 << 20):
+                pass
+            with closing(sqlite3.connect(team.file)) as store, store:
+                store.execute("UPDATE entries SET at = at - 7200000")  # two hours later
+    assert [each["jid"] for each in rows(team, "kind = 'message'")] == [1, 2]
+
+
+@pytest.mark.parametrize("wrong", [0.0, 2.5, -7.0, 3_600.0])
+@pytest.mark.parametrize("apart", [True, False])
+def test_what_a_bridge_heard_and_the_room_tells_another_one_stands_once(
+    apart: bool, wrong: float, team: Team, tmp_path: Path
+) -> None:
+    elsewhere = replace(team, file=tmp_path / "elsewhere" / "team.db")
+    with Machine(team, "run0", 0.0 if apart else wrong) as first:
+        first.hears(1)
+        said_at = time.time()
+        first.ships()
+    with Machine(elsewhere if apart else team, "run1", wrong) as second:
+        second.is_told(1, int(said_at))
+        second.ships()
+    assert [each["jid"] for each in rows(team, "kind = 'message'")] == [1]
 
 
 def test_a_file_that_does_not_say_when_its_bridges_asked_to_be_let_in_is_shipped(
