@@ -28,7 +28,9 @@ async def _check(parsed: argparse.Namespace, read: ReadSettings) -> int:
     configuration = read()
     first = settings_stage(configuration, time.perf_counter() - started)
     plugin = parsed.format == "nagios"
-    if configuration.problems and not plugin:  # a plugin writes them into its line
+    shows_stages = parsed.format == "text" and configuration.settings is not None
+    # A plugin writes the problems into its line, and the first stage has them.
+    if configuration.problems and not plugin and not shows_stages:
         complain_of(configuration)
     if configuration.settings is None:
         show_unconfigured(configuration, first, parsed.format)

@@ -115,6 +115,7 @@ async def test_a_wrong_setting_beside_the_connection_fails_the_check_and_not_the
     environment = sandbox.environment(BRIDGE_HISTORY="some")
     ended, checking = await run(tmp_path, environment, *options)
     assert (ended, outcome in checking.out) == (code, True)
+    assert checking.err == ""
     if "nagios" not in options:
         first, *others = stages(checking.out.splitlines())
         assert first[:2] == ("settings", False)
