@@ -165,11 +165,21 @@ def test_a_backup_of_the_users_own_is_never_touched(path: Path) -> None:
 MOMENTS = ["open", "os.chmod", "os.link", "os.rename", "os.remove"]
 """What a command is doing to files when a signal comes."""
 
+TIMES = range(1, 9)
+"""Which time of the moment the signal comes."""
+
 ENDED = """
 import os, sys
 from pathlib import Path
 from bridge.registration.files import ConfigFile
-path, event, time, number = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+folder, event, number = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+for time in map(int, sys.argv[6:]):
+    if not (child := os.fork()):
+        break
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+else:
+    sys.exit()
+path = folder / str(time) / "config"
 def hook(name, arguments):
     global time
     if name == event and arguments and str(path.parent) in str(arguments[0]):
@@ -177,22 +187,27 @@ def hook(name, arguments):
         if time == 0:
             os.kill(os.getpid(), number)
 sys.addaudithook(hook)
-ConfigFile(path).replace(sys.argv[5], sys.argv[6])
+ConfigFile(path).replace(sys.argv[4], sys.argv[5])
 """
+"""Replaces the file of each folder in a process of its own, and tells how that process ended."""
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGKILL])
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_a_signal_at_any_moment_leaves_a_whole_file_and_nothing_beside_it(
-    moment: str, number: signal.Signals, path: Path
+    moment: str, number: signal.Signals, tmp_path: Path
 ) -> None:
-    ended = 0
-    for time in range(1, 9):
-        words = [sys.executable, "-c", ENDED, str(path), moment, str(time), str(int(number))]
-        ran = subprocess.run([*words, BEFORE, AFTER], stderr=subprocess.DEVNULL)
-        ended += ran.returncode in (-number, 1)
-        text = path.read_bytes().decode()
-        assert text in (BEFORE, AFTER)
+    paths = [tmp_path / str(time) / "config" for time in TIMES]
+    for path in paths:
+        path.parent.mkdir()
+        path.write_bytes(BEFORE.encode())
+    words = [sys.executable, "-c", ENDED, str(tmp_path), moment, str(int(number)), BEFORE, AFTER]
+    ran = subprocess.run([*words, *map(str, TIMES)], capture_output=True)
+    codes = [int(line) for line in ran.stdout.split()]
+    assert len(codes) == len(TIMES), ran.stderr
+    assert {-number, 1} & {*codes}
+    for path in paths:
+        assert path.read_bytes().decode() in (BEFORE, AFTER)
         if number == signal.SIGKILL:
             ConfigFile(path.with_name("config.bak.9")).replace("", "the next run")
             path.with_name("config.bak.9").unlink()
@@ -200,9 +215,6 @@ def test_a_signal_at_any_moment_leaves_a_whole_file_and_nothing_beside_it(
         assert number == signal.SIGKILL or backup.exists()
         assert {*names(path)} <= {"config", "config.bak"}
         assert not backup.exists() or backup.read_bytes() == BEFORE.encode()
-        path.write_bytes(BEFORE.encode())
-        backup.unlink(missing_ok=True)
-    assert ended
 
 
 def test_what_an_earlier_run_left_goes_and_what_is_in_use_or_somebodys_stays(path: Path) -> None:
