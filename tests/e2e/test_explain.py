@@ -12,6 +12,7 @@ import pytest
 from tests.capture.logs import ASK, JOIN, LOGIN, SASL, STANZAS, bounce, refusal, said, says, timed
 from tests.capture.test_failures import PYTHON
 from tests.e2e.bridge_process import COMMAND, run_in
+from tests.support.here import run_here
 
 HEALTHY = [*LOGIN, *JOIN]
 HEALTHY_LINES = [f"{line}\n" for line in HEALTHY]
@@ -21,7 +22,7 @@ REFUSED = timed(*LOGIN, ASK, refusal("registration-required"), says("hi"), bounc
 def explain(
     *arguments: str | Path, text: str = "", cwd: Path = Path("/")
 ) -> subprocess.CompletedProcess[str]:
-    return run_in(cwd, COMMAND, "explain", *arguments, said=text, LANG="C")
+    return run_here(cwd, "explain", *arguments, said=text)
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
@@ -38,7 +39,8 @@ def test_the_verdict_is_the_error_that_explains_the_others(encoding: str, tmp_pa
 
 def test_json_has_each_stream_with_what_was_found(tmp_path: Path) -> None:
     (tmp_path / "a.log").write_text("\n".join(REFUSED))
-    ran = explain("--json", "a.log", "-", text="\n".join(HEALTHY), cwd=tmp_path)
+    command = (COMMAND, "explain", "--json", "a.log", "-")
+    ran = run_in(tmp_path, *command, said="\n".join(HEALTHY), LANG="C")
     told = json.loads(ran.stdout)
     assert ran.returncode == 1
     refused, healthy = told["streams"]
