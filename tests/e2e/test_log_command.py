@@ -25,6 +25,7 @@ from tests.e2e.checking import SGR
 from tests.e2e.watching import Watching
 from tests.store.damaged import damage
 from tests.store.shelf import ACCOUNT, ROOM, Shelf
+from tests.support.here import run_here
 
 SECONDS = 60.0
 OWN = Observer(ACCOUNT, "McpDebug", "own")
@@ -37,7 +38,7 @@ SETTINGS = {
 
 
 def _log(home: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
-    return run_in(home, COMMAND, "log", *arguments, **SETTINGS, **more)
+    return run_here(home, "log", *arguments, **SETTINGS, **more)
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from bridge.sandbox.server import Sandbox
 from tests.e2e.bridge_process import COMMAND, run_in
 from tests.e2e.watching import Watching
 from tests.sandbox.wire import logged_in
+from tests.support.here import run_here
 
 
 @pytest.mark.parametrize(
@@ -27,7 +28,7 @@ from tests.sandbox.wire import logged_in
 def test_a_mistake_is_one_line_and_tells_no_password(
     arguments: list[str], complaint: str, tmp_path: Path
 ) -> None:
-    done = run_in(tmp_path, COMMAND, "sandbox", *arguments)
+    done = run_here(tmp_path, "sandbox", *arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert complaint in done.stderr
     assert done.stderr.count("\n") == 1
