@@ -19,7 +19,7 @@ from bridge.tools import paging
 from bridge.tools.entries import FIELDS, RESULT_BYTES, Entry, brief, fit, fold_repeat, json_size
 from bridge.tools.link import RoomLink, RoomName, failed
 from bridge.xmpp.model import events, faults
-from bridge.xmpp.model.events import Event, MessageReceived
+from bridge.xmpp.model.events import Event, MessageReceived, Phase
 from bridge.xmpp.model.filter import EventFilter
 from bridge.xmpp.model.journal import RECORDED, Record
 from bridge.xmpp.muc import archive
@@ -223,7 +223,7 @@ async def read_store(search: Search) -> dict[str, object]:
         if await search.time_slice.run(search.in_time, iso(record.at), 0)
     ]
     if then:
-        page.next = records.cursor_of(seen[-1].number if seen else last or 0)
+        page.next = _in_memory(search, walk, seen[-1].number if seen else last or 0)
     else:
         await _add_recorded(search, walk, seen)
         page.next = walk.next
@@ -271,8 +271,8 @@ async def _add_unrecorded(
 ) -> None:
     """Add the records that were `seen` and that the store lacks; those `before` are in memory, too.
 
-    Once all of them are on a page, `next` is a cursor of the journal. Before, it is a cursor of the
-    store, too, since what follows in memory may be in the store.
+    Once all of them are on a page, and we are in all rooms, `next` is a cursor of the journal.
+    Before, it is a cursor of the store, too, since what follows in memory may be in the store.
     """
     page, journal, added = search.page, search.link.participant.journal, False
     since, first = seen[0].at - 2 * SAME_SECONDS, seen[0].number
@@ -286,7 +286,18 @@ async def _add_unrecorded(
             return
         added = added or fits is True
     if added:
-        page.next = journal.cursor_of(seen[-1].number)
+        page.next = _in_memory(search, walk, seen[-1].number)
+
+
+def _in_memory(search: Search, walk: Walk, number: int) -> str:
+    """Return the cursor after a record. A room that we are entering may tell what the store has."""
+    cursor = search.link.participant.journal.cursor_of(number)
+    rooms = (membership.room for membership in search.link.participant.memberships)
+    return (
+        cursor
+        if all(room.phase is Phase.JOINED for room in rooms)
+        else f"{walk.next}{_THEN}{cursor}"
+    )
 
 
 async def read_archive(search: Search) -> dict[str, object]:

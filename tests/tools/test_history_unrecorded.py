@@ -30,6 +30,9 @@ ME = f"{ROOM}/McpDebug"
 MYSELF = events.OccupantJoined(ME, "McpDebug", "participant", "none", self_=True)
 HERE = events.OccupantJoined(f"{ROOM}/Wilma", "Wilma", "participant", "none")
 
+PAST = (("early", "s0"), ("meanwhile", "s1"))
+"""What the room tells of the time before, and the ids."""
+
 
 def _said(body: str, **more: Any) -> MessageReceived:
     return MessageReceived(f"{ROOM}/Wilma", "Wilma", body, **more)
@@ -125,13 +128,32 @@ async def test_after_a_restart_what_the_room_tells_of_meanwhile_is_told_once(
 ) -> None:
     if ending == "ended":
         night.ends()
-    past = (("early", "s0"), ("meanwhile", "s1"))
-    day.enters(*(_said(each, stanza_id=id_, source=Source.HISTORY) for each, id_ in past))
+    day.enters(*(_said(each, stanza_id=id_, source=Source.HISTORY) for each, id_ in PAST))
     day.happens(_said("late"))
     page = await day.page()
     assert (bodies(page), page["more"]) == (["early", "meanwhile", "late"], False)
     assert bodies(await day.page(since=page["next"])) == []
     assert bodies(await day.page(room="lobby")) == bodies(page)
+
+
+@pytest.mark.parametrize("pages", [1, 3])
+async def test_what_a_room_tells_after_a_page_from_memory_is_told_unless_the_store_has_it(
+    pages: int, day: Day
+) -> None:
+    day.happens(events.ConnectionChanged(Phase.JOINING))
+    day.happens(HERE, earlier=True)
+    page = await day.page(kinds=None)
+    assert [each["kind"] for each in page["entries"][-1:]] == ["join"]  # it waits for our own
+    for _ in range(pages):
+        page = await day.page(since=page["next"])
+    told = (_said(each, stanza_id=id_, source=Source.HISTORY) for each, id_ in PAST)
+    day.happens(MYSELF)
+    day.happens(*told, events.SubjectChanged("x"), earlier=True)
+    day.happens(events.ConnectionChanged(Phase.JOINED))
+    page = await day.page(since=page["next"])
+    assert bodies(page) == ["meanwhile"]
+    day.happens(_said("late"))
+    assert bodies(await day.page(since=page["next"])) == ["late"]
 
 
 async def test_what_a_locked_store_does_not_take_is_told(
