@@ -266,6 +266,11 @@ unheard: silent; note, XEP-0045, 7.4
 one-sided: unanswered; note, RFC 6120, 8.2.3
     The log has only what the client {did}: what is missing on the other side is not known.
     -> Log both directions.
+doubted: unanswered; note, RFC 6121, 5.2.3
+    Somebody had said this entry in line {line}, word for word: it is not known whether the program
+    printed these words, or the logger wrote an entry of its own.
+    -> Let the logger write times to the millisecond, and the program print what others say in one
+    line and in quotes.
 other-error: refused; note, RFC 6120, 8.3
     {other} sent the error {condition}{why}, by {kind}. It refuses no message of the client.
     -> Nothing, unless the client needed what it asked for there.

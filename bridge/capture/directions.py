@@ -303,6 +303,14 @@ class Directions:
         word = self._word(self._shapes.get(text) or _unlearned(text))
         return (word.key if word else text).strip(" #")
 
+    def is_near(self, text: str) -> bool:
+        """Whether the logger wrote in this place, or something else behind the same beginning."""
+        if self._places[self.place_of(text)] > 0:
+            return True
+        word = self._word(_unlearned(text))
+        begin = word.family if word is not None and word.is_strong else text
+        return begin in map(self._family, self._shapes.values())
+
     def is_own(self, place: str) -> bool:
         """Count an entry; return whether it stands in a place of the logger's own."""
         if place in self._places or len(self._places) < MAX_SHAPES:
@@ -316,6 +324,10 @@ class Directions:
     def times_met(self, place: str) -> int:
         """Return how many entries stood in this place."""
         return self._places[place]
+
+    def was_met(self, text: str) -> bool:
+        """Whether entries of this shape were met, with its word."""
+        return text in self._shapes
 
     def direction(self, text: str, element: Element) -> bool | None:
         """Return whether the client sent an element behind a shape; None if that is not known."""

@@ -71,6 +71,8 @@ class Failure(NamedTuple):
     """What the exception says: a stranger's words may be in it."""
     file: str
     line: int
+    said: int = 0
+    """In which line of the log somebody had said its frames; 0 if nobody had."""
 
     @property
     def stated(self) -> Element | None:
@@ -104,17 +106,19 @@ class Failures:
         """The first and the latest frame; of the program's own, if there are such."""
         self._column = -1
         """Where the heading of a trace of Python begins; -1 outside such a trace."""
-        self._said = Newest[str, None](MAX_SAID)
-        """Lines of strangers."""
+        self._said = Newest[str, int](MAX_SAID)
+        """Lines of strangers, and in which line of the log each was said."""
+        self._said_in = 0
+        """In which line somebody had said the frames so far; 0 if one of them is the program's."""
         self._others = 0
         """How many other lines stand behind the latest frame, or the latest name."""
 
-    def hear(self, said: str) -> None:
+    def hear(self, said: str, number: int) -> None:
         """Remember what a stranger said that looks like a trace: a program may print it."""
         if _BEGINS.search(said):
             for line in said.split("\n")[:MAX_SAID]:
                 if words := line.strip()[:MAX_FRAME]:
-                    self._said.add(words, None)
+                    self._said.add(words, number)
 
     def end(self) -> Failure | None:
         """End the trace at hand, since a stanza follows; return its exception if it has one."""
@@ -127,10 +131,8 @@ class Failures:
         if not self._frames and self._named is None and not _BEGINS.search(text):
             return None
         text = text[:MAX_FRAME]
-        if any(words in text for words in self._said):
-            return self.end()
         if _IS_FRAME.search(text) and (frame := _FRAME.search(text)):
-            self._add(frame)
+            self._add(frame, text)
             return None
         exception = _EXCEPTION.search(text) or _PANIC.search(text)
         if self._frames and self._column >= 0:
@@ -154,12 +156,14 @@ class Failures:
         self._named, self._others = exception, 0
         place = _FRAME if exception is not None and exception.re is _PANIC else _RUBY
         if exception is not None and (frame := place.search(text)):
-            self._add(frame)
+            self._add(frame, text)
 
     def _forget(self) -> None:
         self._frames, self._named, self._column = [], None, -1
 
-    def _add(self, frame: re.Match[str]) -> None:
+    def _add(self, frame: re.Match[str], text: str) -> None:
+        said = next((number for words, number in self._said.items() if words in text), 0)
+        self._said_in = said if not self._frames else self._said_in and said
         frames = [*self._frames, (frame["file"], int(frame["line"][:9]))]
         own = [each for each in frames if not _LIBRARY.search(each[0])]
         kept = own or frames
@@ -169,4 +173,5 @@ class Failures:
         file, line = self._frames[innermost]
         self._forget()
         words = (exception["words"] or "")[:MAX_WORDS]
-        return Failure(re.split(r"[.:]", exception["name"])[-1], words, file, line)
+        name = re.split(r"[.:]", exception["name"])[-1]
+        return Failure(name, words, file, line, self._said_in)

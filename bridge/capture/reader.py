@@ -6,7 +6,6 @@ answer never came if the log may have lost it. What stands outside the logger's 
 stranger's words, and is passed over.
 """
 
-import html
 import json
 import re
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
@@ -20,11 +19,10 @@ from xml.etree.ElementTree import Element
 
 from bridge.capture.directions import MAX_SHAPES, Directions, has_word
 from bridge.capture.elements import elements_of
-from bridge.capture.escapes import mended, of_terms, unbraced
 from bridge.capture.failures import Failure, Failures
-from bridge.capture.formats import ROWS
 from bridge.capture.fragments import Fragment, Fragments, Line
-from bridge.capture.stanza import CUT, FAILURE, FOOTER, HOLE, LogPlace, Stanza
+from bridge.capture.hearsay import TELLING, Hearsay
+from bridge.capture.stanza import CUT, FAILURE, FOOTER, HOLE, SAID, LogPlace, Stanza
 from bridge.capture.times import time_in
 from bridge.newest import Newest
 from bridge.wire.names import HEADER
@@ -41,21 +39,17 @@ MAX_UNDECIDED = 30
 MAX_UNDECIDED_CHARACTERS = 256 * 1024
 """The most characters of all these fragments."""
 
-MAX_SAID = 256
-"""We remember at most so many of the texts of strangers that a program may print as XMPP."""
-
-MAX_SAID_CHARACTERS = 256 * 1024
-"""The most characters of all these texts: each entry outside the main place is sought in them."""
-
-MIN_SAID = len("<stream:")
-"""If somebody said at most so many characters of an entry without its end, it is no repetition."""
-
 MAX_BEGIN = 16 * 1024
 """We look for the name of a library in so many characters."""
 
 MAX_TORN = 2
 """If a place that is not the logger's own has at most so many entries, they are holes: the log may
 have lost parts of their lines. With more entries, the program prints stanzas there."""
+
+DAY_SECONDS = 24 * 60 * 60
+
+LATE_SECONDS = 1
+"""The lines of a log may be out of order by so much, if several threads write them."""
 
 MIN_WRAPPED = 2
 """If so many lines are as long as the longest line, the log may be wrapped at this width."""
@@ -69,14 +63,6 @@ REPEATED_WITHIN = 6
 MAX_TOKENS = 1_000
 """We remember the tokens of at most so many sessions."""
 
-_MARKS = {row.mark for row in ROWS}
-_TELLING = ("<", "&lt;", "xmlns=", ">", "\\u003", "«", "{xml", "{:xml", "#xml", *_MARKS)
-"""What stands in a text that looks like XMPP."""
-_PRINTABLE = ("CDATA", *_TELLING[4:])
-"""What a stanza has in which a stranger's text looks like XMPP, if the text is not escaped."""
-_ENDS_TAG = re.compile(r"""['"]\s*/?>""")
-"""The end of a tag, as a torn stanza has it."""
-_REFERENCES = ("&lt;", "&#", "&amp;lt;", "&amp;#")
 _COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _BYTE_ORDER_MARK = "\ufeff"
 _OBJECT = "{[ \t"
@@ -91,8 +77,6 @@ _TIME = re.compile(r"[@_]*(?:time|.*timestamp|t|ts|asctime|date|datetime)", re.I
 _LEVEL = re.compile(r"[@_]*(?:log_?)?(?:l|lvl|level(?:_?name)?|severity)=\w{1,12}$", re.IGNORECASE)
 """Matches the member that tells how severe an entry is. It shows whose words the entry has: a
 program prints stanzas at another level than what people say."""
-_MARKUP = re.compile("[<>]")
-_ESCAPES = re.compile(r"""[\\"'\s\u2018-\u201f]+""")
 _SHORT = 40
 """The longest text of a member that may name the direction."""
 _OURS = "{}"
@@ -118,9 +102,9 @@ class LogReader:
         """The fragments that we read before we know whose view the log is."""
         self._waiting_characters = 0
         self._is_decided = False
-        self._said: Newest[str, tuple[str, list[str], list[str]]] = Newest(MAX_SAID)
-        """Texts of strangers that have XMPP in them. The key is the text in one line; the value is
-        the text, and the lines of it that have XMPP in them, as `_plain` has them and as said."""
+        self._said = Hearsay()
+        self._latest: float | None = None
+        """The time of the latest entry that nobody had said."""
         self._width, self._full = MIN_WIDTH, 0
         """The length of the longest line, and how many lines have it."""
         self._is_full = False
@@ -189,7 +173,7 @@ class LogReader:
             return ()
         is_stanza = fragments or self._fragments.is_open
         if failure := self._failures.end() if is_stanza else self._failures.feed(line):
-            fragments = [self._failed(failure), *fragments]
+            fragments = [*self._failed(failure), *fragments]
         return self._taken(fragments) if fragments else ()
 
     def _measure(self, width: int) -> None:
@@ -203,15 +187,19 @@ class LogReader:
         """Return the stanzas that the end of the log finishes or cuts off."""
         fragments = [*self._read_lines(), *self._fragments.end()]
         if failure := self._failures.end():
-            fragments.append(self._failed(failure))
+            fragments += self._failed(failure)
         return [*self._taken(fragments), *self._decide()]
 
-    def _failed(self, failure: Failure) -> Fragment:
-        element = Element(FAILURE)
-        element.text = failure.sentence
-        element.extend(() if failure.stated is None else (failure.stated,))
+    def _failed(self, failure: Failure) -> Iterator[Fragment]:
+        element, stated = Element(FAILURE), failure.stated
+        if failure.said:
+            element = Element(HOLE, {SAID: str(failure.said)})
+        elif stated is not None:
+            element.append(stated)
+        element.text = None if failure.said else failure.sentence
         place = LogPlace(self._file, self.lines, "")
-        return Fragment(place, None, "", "", [element], "", (), False)
+        if not failure.said or stated is not None:
+            yield Fragment(place, None, "", "", [element], "", (), False)
 
     def _hole(self) -> Fragment:
         return self._fragments.hole(Line("", self.lines))
@@ -250,14 +238,19 @@ class LogReader:
     def _admitted(self, fragment: Fragment) -> Fragment | None:
         """Learn from a fragment, and return it; None if it repeats a stranger's words."""
         if not fragment.shape and not fragment.text:  # a part that has no beginning
-            return fragment if self._is_torn(fragment) else None
+            line = "".join(fragment.written)
+            rest = self._said.without(line)
+            return fragment if rest == line or self._fragments.is_piece(rest) else None
         place = self._directions.place_of(fragment.shape)
-        if line := self._printed(fragment):
-            is_hole = self._directions.times_met(place) > 0 and time_in(line)[0] is None
-            return fragment._replace(elements=[Element(HOLE)]) if is_hole else None
-        self._listen(fragment)
+        if said := self._printed(fragment):
+            hole = Element(HOLE, {SAID: str(said)})
+            return fragment._replace(elements=[hole]) if self._fits(fragment) else None
+        self._latest = self._latest if fragment.seconds is None else fragment.seconds
         if fragment.is_row:
             return fragment
+        self._said.hear(fragment)
+        words = "\n".join(chain(*(each.itertext() for each in fragment.elements)))
+        self._failures.hear(words, fragment.place.line)
         if not self._directions.is_own(place):
             is_rare = self._directions.times_met(place) <= MAX_TORN
             is_torn = is_rare and fragment.shape != _OURS
@@ -266,87 +259,35 @@ class LogReader:
             self._directions.learn(fragment.shape, fragment.session, fragment.elements)
         return fragment
 
-    def _printed(self, fragment: Fragment) -> str:
-        """Return the line of an entry that prints what somebody said; empty if the entry does not.
+    def _was_met(self, fragment: Fragment) -> bool:
+        """Whether the logger wrote such an entry before."""
+        if fragment.sent is None:
+            return self._directions.was_met(fragment.shape)
+        return self._directions.times_met(self._directions.place_of(fragment.shape)) > 0
 
-        The line has it at its beginning, or stands outside the places that were met.
-        """
+    def _printed(self, fragment: Fragment) -> int:
+        """Return the line in which somebody said what an entry prints; 0 if nobody did."""
         if not self._said:  # mostly
-            return ""
-        ways = [way for each in fragment.written if (way := _plain(each))]
-        is_part = fragment.elements[-1:] != [] and fragment.elements[-1].tag == HOLE
-        if line := next((each for each in ways if self._is_line(each, is_part=is_part)), ""):
-            return line
-        was_met = self._directions.times_met(self._directions.place_of(fragment.shape)) > 0
-        return ways[0] if ways and not was_met and self._is_said(fragment, ways) else ""
+            return 0
+        was_met, is_wrapped = self._was_met(fragment), self._full >= MIN_WRAPPED
+        return self._said.line_of(fragment, was_met=was_met, is_wrapped=is_wrapped)
+
+    def _fits(self, fragment: Fragment) -> bool:
+        """Whether an entry may be the logger's own: it has its place, and its time is not past.
+
+        Somebody may have known how the logger would write it.
+        """
+        is_torn = self._is_of_objects and fragment.shape.startswith("{")
+        if not is_torn and not self._directions.is_near(fragment.shape):
+            return False
+        if fragment.seconds is None or self._latest is None:
+            return fragment.seconds == self._latest
+        # A log may have times of the day alone, and go on after midnight.
+        return (fragment.seconds - self._latest + LATE_SECONDS) % DAY_SECONDS < DAY_SECONDS / 2
 
     def is_printed(self, begun: Fragment) -> bool:
         """Whether an entry that begins so, where none stood before, prints what somebody said."""
-        if not self._said:
-            return False
-        place = self._directions.place_of(begun.shape)
-        return self._directions.times_met(place) == 0 and bool(self._printed(begun))
-
-    def _is_torn(self, piece: Fragment) -> bool:
-        """Whether a part of a stanza is one without what somebody said, too."""
-        rest = line = "".join(piece.written)
-        for words in chain(*(lines for *_, lines in self._said.values())):
-            rest = rest.replace(words, "")
-        return rest == line or self._fragments.is_piece(rest)
-
-    def _is_line(self, way: str, *, is_part: bool) -> bool:
-        """Whether somebody said a line that begins with `way`.
-
-        If the log may be wrapped, `way` may stand anywhere in what somebody said. An entry without
-        its end may begin with all that somebody said, from one of the lines on.
-        """
-        joint = "" if self._full >= MIN_WRAPPED else "\n"
-        way = way.replace("\n", joint)
-        if is_part and any(
-            way.startswith(tail.replace("\n", joint))
-            for said, *_ in self._said.values()
-            for tail in _tails_of(said)
-        ):
-            return True
-        if not joint:
-            return any(way in said for said in self._said)
-        return any(f"\n{way}" in said for said, *_ in self._said.values())
-
-    def _is_said(self, fragment: Fragment, ways: Iterable[str]) -> bool:
-        """Whether an entry prints what somebody said, or a part of that.
-
-        The words of somebody who said only a beginning, or an end, hide no entry.
-        """
-        text = _plain(fragment.text).replace("\n", "")
-        if not fragment.is_row and any(text in each for each in self._said):
-            return True
-        telling = [*chain(*(lines for _, lines, _ in self._said.values()))]
-        if fragment.elements[-1].tag == HOLE:
-            return any(said in way for way in ways for said in telling if len(said) > MIN_SAID)
-        rows = [way for way in ways if text not in way.replace("\n", "")]
-        return any(way.endswith(said) for way in rows for said in telling)
-
-    def _listen(self, fragment: Fragment) -> None:
-        """Remember what a stanza says that a program may print as if it were XMPP."""
-        if fragment.is_row:
-            return
-        text, is_telling = fragment.text, False
-        for element in fragment.elements:
-            words = "\n".join(element.itertext())
-            self._failures.hear(words)
-            words += element.get("from", "")
-            is_end = ">" in words and _ENDS_TAG.search(words) is not None
-            is_telling = is_telling or is_end or "xmlns=" in words
-        is_escaped = "&" in text and any(map(text.__contains__, _REFERENCES))
-        if not (is_telling or is_escaped or any(map(text.__contains__, _PRINTABLE))):
-            return
-        for said in _texts_of(fragment):
-            if any(map(said.__contains__, _TELLING)):
-                lines = [each for each in said.split("\n") if any(map(each.__contains__, _TELLING))]
-                said = f"\n{_plain(said)}"[:MAX_SAID_CHARACTERS]
-                self._said.add(said.replace("\n", ""), (said, [*map(_plain, lines)], lines))
-        while sum(map(len, self._said)) > MAX_SAID_CHARACTERS:
-            self._said.popitem(last=False)
+        return self._printed(begun) > 0 and not self._was_met(begun)
 
     def _directed(self, fragment: Fragment) -> Iterator[Stanza]:
         """Yield the stanzas of a fragment, each with its direction; what has none is a hole."""
@@ -526,30 +467,6 @@ class _Sessions:
         return self._same.get(token, token)
 
 
-def _texts_of(fragment: Fragment) -> Iterator[str]:
-    """Yield what may be a stranger's words in a stanza, also in the parts that were not parsed."""
-    for element in fragment.elements:
-        for inner in element.iter():
-            names = [value.partition("/")[2] for value in inner.attrib.values()]
-            yield from (inner.text or "", inner.tail or "", *inner.attrib.values(), *names)
-    if not all(map(len, fragment.elements)):  # their content may be too much, or torn
-        yield from map(html.unescape, _MARKUP.split(fragment.text))
-
-
-def _tails_of(said: str) -> Iterator[str]:
-    """Yield what somebody said, from each line on that has enough XMPP in it to be a refusal."""
-    at = 0
-    while (at := said.find("\n", at) + 1) > 0:
-        if len(said) - said.find("<", at) > MIN_SAID and "<" in said[at:]:
-            yield said[at:]
-
-
-def _plain(text: str) -> str:
-    """Return the lines of a text as `Fragments` reads them, without what escapes differ in."""
-    lines = [mended(unbraced(of_terms(line))) for line in html.unescape(text).split("\n")]
-    return "\n".join([_ESCAPES.sub("", line) for line in lines])
-
-
 def _object_in(text: str) -> dict[str, Any] | None:
     """Return the JSON object that a text is; None if it is none."""
     with suppress(ValueError, RecursionError):
@@ -562,7 +479,7 @@ def _members_behind(line: str) -> tuple[str, dict[str, Any]] | None:
     """Return the text before an object that ends a line and has XML in it, and the object."""
     head = line.partition("{")[0]
     text = line[len(head) :].rstrip(_AROUND_OBJECT)
-    if not text.endswith("}") or "<" in head or not any(map(text.__contains__, _TELLING)):
+    if not text.endswith("}") or "<" in head or not any(map(text.__contains__, TELLING)):
         return None
     value = _object_in(text)
     return None if value is None else (head, value)

@@ -26,6 +26,9 @@ An error of the server that the exception passes on is in it.
 AROUND = "around"
 """The attribute of a hole with the text in which a forbidden character stands, if that is known."""
 
+SAID = "said"
+"""The attribute of a hole with the line of the log in which somebody had said the entry."""
+
 CUT = "{urn:xmpp-bridge:tap}cut"
 """The tag of an element that `tap` writes where the server ended the connection, but not the
 stream. It is read as a `FOOTER` with the attribute `cut`."""

@@ -15,7 +15,7 @@ from bridge.capture.finding import Finding, Outcome
 from bridge.capture.login import LoginState, given_up, given_up_bind
 from bridge.capture.requests import Requests
 from bridge.capture.rooms import Rooms
-from bridge.capture.stanza import FOOTER, HOLE, PAUSE, STANZA_TAGS, Stanza, outline
+from bridge.capture.stanza import FOOTER, HOLE, PAUSE, SAID, STANZA_TAGS, Stanza, outline
 from bridge.capture.talk import Talk
 from bridge.text import quoted
 from bridge.wire.names import FEATURES, HEADER, SASL, STREAM_ERROR, TLS, local, split
@@ -50,6 +50,8 @@ class Stream:
             client.has_received = client.has_received or not stanza.sent
         if _is_partial(stanza):
             self.holes += stanza.element.tag == HOLE and not stanza.element.text
+            if line := stanza.element.get(SAID):
+                yield cause("doubted", stanza.place, line=line)
             self._lose()
         else:
             yield from self.login.take(client, stanza)

@@ -28,6 +28,7 @@ TOLD = frozenset(
             "stops-at-tls",
             "stops-at-question",
             "stops-at-offer",
+            "doubted",
             "other-error",
             "refused-request",
             "unheard",
@@ -42,6 +43,9 @@ SILENT_ENDS = frozenset({"closed", "cut", "dropped"})
 """The causes of errors that give no reason. The verdict adds warnings and notes to these, too."""
 
 NO_ERROR = "No error was found."
+
+UNKNOWN = "Whether there was an error is not known."
+"""The verdict if an entry may be the log's own, or a stranger's words that the program printed."""
 
 ANYTHING = "*"
 """Stands for any address. An error about a stream explains findings about all addresses."""
@@ -92,7 +96,7 @@ def verdict(findings: Iterable[Finding], holes: int = 0) -> str:
     """
     findings = list(findings)
     cause = explanation(findings)
-    words = NO_ERROR
+    words = UNKNOWN if any(each.cause == "doubted" for each in findings) else NO_ERROR
     if cause is not None:
         words = f"{_where(cause)}: {cause.message} {cause.hint}"
         clients = {each.client for each in findings if each.severity is Severity.ERROR}

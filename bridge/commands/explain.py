@@ -12,7 +12,7 @@ from bridge.capture.examined import Examined
 from bridge.capture.formats import NO_LOGS, how_to, named_in
 from bridge.capture.reader import LogReader
 from bridge.capture.stanza import STANZA_TAGS
-from bridge.capture.verdict import verdict
+from bridge.capture.verdict import UNKNOWN, verdict
 from bridge.commands.exit import FAILURE, SUCCESS, USAGE, UsageError
 from bridge.commands.report import captured_page, report_path, write_captured
 from bridge.logs import can_print, complain, write_out
@@ -83,8 +83,9 @@ def run(parsed: argparse.Namespace) -> int:
             lines.append(f"{capture.left_out} streams are left out, first those without an error")
         pieces = ["\n".join([*lines, one_line(conclusion)])]
     is_shown = not complain_of(write_out(*pieces))
-    passed = is_shown and not any(each.has_error() for each in streams)
-    return SUCCESS if passed else FAILURE
+    if not is_shown or any(each.has_error() for each in streams):
+        return FAILURE
+    return USAGE if conclusion.startswith(UNKNOWN) else SUCCESS
 
 
 def _read(name: str, capture: Capture) -> LogReader:

@@ -4,6 +4,7 @@ import pytest
 
 from bridge.capture.capture import Capture
 from bridge.capture.failures import Failure, Failures
+from bridge.capture.verdict import UNKNOWN, verdict
 from tests.capture.logs import (
     ASK,
     IN,
@@ -11,6 +12,7 @@ from tests.capture.logs import (
     ROOM,
     captured,
     error,
+    examined,
     found,
     refusal,
     said,
@@ -246,6 +248,23 @@ def test_a_trace_that_somebody_says_accuses_nobody(prefix: str) -> None:
     printed = [f"{prefix}{line}" for line in FORGED.split("\n")]
     findings = found(*IN, *said("Ann", FORGED).split("\n"), *printed, *QUIET)
     assert not [each for each in findings if each.severity == "error"]
+
+
+@pytest.mark.parametrize("words", ["Error", *PYTHON.split("\n")[:2], PYTHON.split("\n")[-1]])
+def test_a_line_of_a_trace_that_somebody_says_hides_no_exception(words: str) -> None:
+    heard = said("Mallory", words.replace("<", "&lt;"))
+    (raised,) = found(*IN, heard, said("Ann", "!weather"), *PYTHON.split("\n"), command="!weather")
+    assert "KeyError" in raised.message
+
+
+def test_an_error_that_an_exception_names_is_not_known_if_somebody_said_the_trace() -> None:
+    trace = [each.format("conflict") for each in THROWN[:3]]
+    log = [*IN, *said("Mallory", "\n".join(trace)).split("\n"), said("Ann", "hi")]
+    for printed in (trace, [f"chat: {each}" for each in trace]):
+        (stream,) = examined(*log, *printed)
+        assert verdict(stream.findings()).startswith(UNKNOWN)
+    (ended,) = found(*log, trace[0], "    at g (a.js:9:9)", *trace[1:])
+    assert "Another session" in ended.message
 
 
 @pytest.mark.parametrize("condition", ["conflict", "not-authorized"])

@@ -94,6 +94,16 @@ def test_a_log_that_stops_while_tls_begins_says_so() -> None:
     assert told in ran.stdout.splitlines()[-1]
 
 
+def test_an_entry_that_somebody_had_said_is_named_and_clears_nothing() -> None:
+    ended = "<<< <stream:error><conflict/></stream:error>"
+    heard = said("Mallory", ended.replace("<", "&lt;"))
+    ran = explain(text="\n".join([*HEALTHY, heard, ended]))
+    line = len(HEALTHY) + 1
+    unknown = f"is not known. stdin:{line + 1}: Somebody had said this entry in line {line}"
+    assert (ran.returncode, unknown in ran.stdout.splitlines()[-1]) == (2, True)
+    assert explain(text="\n".join([*HEALTHY, heard])).returncode == 0
+
+
 def test_of_a_program_that_failed_before_any_stanza_the_exception_is_told() -> None:
     ran = explain(text=f"12:00 INFO starting\n{PYTHON}\n")
     assert (ran.returncode, ran.stdout) == (2, "")

@@ -1,0 +1,146 @@
+"""Remembers what strangers said that a program may print as if it were XMPP. Pure."""
+
+import html
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from bridge.capture.escapes import mended, of_terms, unbraced
+from bridge.capture.formats import ROWS
+from bridge.capture.fragments import Fragment
+from bridge.capture.stanza import HOLE
+from bridge.newest import Newest
+
+MAX_SAID = 256
+"""We remember at most so many of the texts of strangers that a program may print as XMPP."""
+
+MAX_SAID_CHARACTERS = 256 * 1024
+"""The most characters of all these texts: each entry outside the main place is sought in them."""
+
+MIN_SAID = len("<stream:")
+"""If somebody said at most so many characters of an entry without its end, it is no repetition."""
+
+_MARKS = {row.mark for row in ROWS}
+TELLING = ("<", "&lt;", "xmlns=", ">", "\\u003", "«", "{xml", "{:xml", "#xml", *_MARKS)
+"""What stands in a text that looks like XMPP."""
+_PRINTABLE = ("CDATA", *TELLING[4:])
+"""What a stanza has in which a stranger's text looks like XMPP, if the text is not escaped."""
+_ENDS_TAG = re.compile(r"""['"]\s*/?>""")
+"""The end of a tag, as a torn stanza has it."""
+_REFERENCES = ("&lt;", "&#", "&amp;lt;", "&amp;#")
+_MARKUP = re.compile("[<>]")
+_ESCAPES = re.compile(r"""(?:\\[nrt]|[\\"'\s\u2018-\u201f])+""")
+
+
+class _Text(NamedTuple):
+    """What somebody said."""
+
+    text: str
+    """It is as `_plain` has it, with a line's end before it."""
+    lines: list[str]
+    """The lines that have XMPP in them, as they were said."""
+    plain_lines: list[str]
+    number: int
+    """The line of the log in which it was said."""
+
+    def begins(self, ways: list[str], joined: str, *, is_part: bool) -> bool:
+        """Whether somebody said a line that begins with one of `ways`.
+
+        If the log may be wrapped, these have no line's end before them, and may stand anywhere in
+        `joined`, the text in one line. An entry without its end may begin with all that somebody
+        said, from one of the lines on.
+        """
+        is_wrapped = not ways[0].startswith("\n")
+        text = joined if is_wrapped else self.text
+        for way in ways:  # a comprehension takes half as long again
+            if way in text:
+                return True
+        tails = _tails_of(self.text) if is_part else ()
+        whole = [tail.replace("\n", "") if is_wrapped else tail for tail in tails]
+        return any(way.startswith(tail) for tail in whole for way in ways)
+
+    def is_in(self, text: str, ways: list[str], joined: str, *, is_part: bool) -> bool:
+        """Whether an entry with the XML `text`, if any, prints what somebody said, or a part of it.
+
+        The words of somebody who said only a beginning, or an end, hide no entry.
+        """
+        if text and text in joined:
+            return True
+        if is_part:
+            long = [said for said in self.plain_lines if len(said) > MIN_SAID]
+            return any(said in way for way in ways for said in long)
+        rows = [way for way in ways if not text or text not in way.replace("\n", "")]
+        return any(way.endswith(said) for way in rows for said in self.plain_lines)
+
+
+class Hearsay(Newest[str, _Text]):
+    """Texts of strangers that have XMPP in them, by the text in one line."""
+
+    def __init__(self) -> None:
+        super().__init__(MAX_SAID)
+
+    def hear(self, fragment: Fragment) -> None:
+        """Remember what a stanza says that a program may print as if it were XMPP."""
+        text, is_telling = fragment.text, False
+        for element in fragment.elements:
+            words = "".join([*element.itertext(), element.get("from", "")])
+            is_end = ">" in words and _ENDS_TAG.search(words) is not None
+            is_telling = is_telling or is_end or "xmlns=" in words
+        is_escaped = "&" in text and any(map(text.__contains__, _REFERENCES))
+        if not (is_telling or is_escaped or any(map(text.__contains__, _PRINTABLE))):
+            return
+        for said in _texts_of(fragment):
+            if any(map(said.__contains__, TELLING)):
+                lines = [each for each in said.split("\n") if any(map(each.__contains__, TELLING))]
+                plain = f"\n{_plain(said)}"[:MAX_SAID_CHARACTERS]
+                heard = _Text(plain, lines, [*map(_plain, lines)], fragment.place.line)
+                self.add(plain.replace("\n", ""), heard)
+        while sum(map(len, self)) > MAX_SAID_CHARACTERS:
+            self.popitem(last=False)
+
+    def line_of(self, fragment: Fragment, *, was_met: bool, is_wrapped: bool) -> int:
+        """Return the line in which somebody said what an entry prints; 0 if nobody did.
+
+        The entry has it at its beginning, or stands in a place that was not met.
+        """
+        ways = [way for each in fragment.written if (way := _plain(each))]
+        needles = [way.replace("\n", "") if is_wrapped else f"\n{way}" for way in ways]
+        is_part = fragment.elements[-1:] != [] and fragment.elements[-1].tag == HOLE
+        text = "" if fragment.is_row or was_met else _plain(fragment.text).replace("\n", "")
+        for joined, said in self.items() if ways else ():
+            if said.begins(needles, joined, is_part=is_part):
+                return said.number
+            if not was_met and said.is_in(text, ways, joined, is_part=is_part):
+                return said.number
+        return 0
+
+    def without(self, line: str) -> str:
+        """Return a line without what somebody said."""
+        for said in self.values():
+            for words in said.lines:
+                line = line.replace(words, "")
+        return line
+
+
+def _texts_of(fragment: Fragment) -> Iterator[str]:
+    """Yield what may be a stranger's words in a stanza, also in the parts that were not parsed."""
+    for element in fragment.elements:
+        for inner in element.iter():
+            names = [value.partition("/")[2] for value in inner.attrib.values()]
+            yield from (inner.text or "", inner.tail or "", *inner.attrib.values(), *names)
+    if not all(map(len, fragment.elements)):  # their content may be too much, or torn
+        yield from map(html.unescape, _MARKUP.split(fragment.text))
+
+
+def _tails_of(said: str) -> Iterator[str]:
+    """Yield what somebody said from each line's end on, if enough XMPP follows to be a refusal."""
+    at = 0
+    while (at := said.find("\n", at) + 1) > 0:
+        if len(said) - said.find("<", at) > MIN_SAID and "<" in said[at:]:
+            yield said[at - 1 :]
+
+
+def _plain(text: str) -> str:
+    """Return the lines of a text as `Fragments` reads them, without what escapes differ in."""
+    lines = [mended(unbraced(of_terms(line))) for line in html.unescape(text).split("\n")]
+    return "\n".join([_ESCAPES.sub("", line) for line in lines])
