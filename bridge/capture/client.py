@@ -31,8 +31,12 @@ class Entity:
 
     @property
     def domain(self) -> str:
-        """The domain of the account, or else of the client's header; empty if not known."""
-        return domain_of(self.account or self.host).lower()
+        """The domain of the account, or else of the client's header; empty if not known.
+
+        A component, or another server, has a domain for an account.
+        """
+        is_user = "@" in self.account
+        return domain_of(self.account if is_user else self.host or self.account).lower()
 
     def other_side(self, jid: str | None) -> str:
         """Return the address that is asked or answers; empty for its own account or server."""

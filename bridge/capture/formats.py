@@ -138,9 +138,9 @@ def how_to(begin: str) -> str:
     """Return how to get the stanzas into the log that begins so.
 
     The domain and the resource of an address name no library of this program. What has no dot
-    behind its "@" is a set of packages in a path, which may.
+    behind its "@" is a set of packages in a path, which may. XML names programs of others.
     """
-    begin = re.sub(r"(?<=\w)@(?:localhost|[\w-]+\.)\S*", "", begin)
+    begin = re.sub(r"<[^<>]*>|(?<=\w)@(?:localhost|[\w-]+\.)\S*", "", begin)
     for row in HOW_TO.strip().split("\n"):
         mark, library, how = row.split(": ", 2)
         if re.search(mark, begin, re.IGNORECASE):
@@ -180,7 +180,8 @@ _LEVELS = (
         for each in ("fatal|severe|crit(?:ical)?|err(?:or)?", "warn(?:ing)?")
     ),
     re.compile(
-        r"(?<=\d\d:\d\d)[^\n]*\b(?:fail|refus|den[iy]|invalid|unable|timed out|can(?:not|'t))"
+        r"(?<=\d\d:\d\d)[^\n]*\b(?:fail|refus|den[iy]|invalid|unable|timed out|not found"
+        r"|can(?:not|'t))"
         r"|(?i:\b(?:auth\w*|login|connect\w*) (?:fail|refus)|\bfailed (?:auth|login|connect))"
     ),
 )

@@ -157,6 +157,8 @@ class _Entry(NamedTuple):
     """What undoes the escapes of its further lines."""
     end: str = ""
     """What the logger writes behind it."""
+    first: str = ""
+    """The entry's first line, if the entry may go on in the next line."""
 
     def fragment(self, elements: list[Element], text: str) -> Fragment:
         own = () if self.head is None else (self.head + text,)
@@ -169,8 +171,12 @@ class _Entry(NamedTuple):
         return text if at < 0 else text[:at]
 
     def part(self, text: str) -> Fragment:
-        """Return what a stanza without its end says already, and a hole."""
-        return self.fragment([*refusal_in(text), Element(HOLE)], text)
+        """Return what a stanza without its end says already, and a hole.
+
+        What follows its first line may be other entries.
+        """
+        refusal = refusal_in(text) or refusal_in(self.first)
+        return self.fragment([*refusal, Element(HOLE)], text)
 
 
 class Fragments:
@@ -397,7 +403,8 @@ class Fragments:
         prints_tags = self._tags.get(entry.shape, 0) >= MAX_TAGS
         if prints_tags and entry.shape not in self._whole and is_tag(xml):
             return self._of_tag(entry, xml)
-        self._open, self._rest, self._length, self._header = entry, Rest(), 0, None
+        self._open, self._rest = entry._replace(first=xml), Rest()
+        self._length, self._header = 0, None
         self._rest.is_open(xml)
         self._last_tag = last_tag
         return []

@@ -49,7 +49,8 @@ def run(parsed: argparse.Namespace) -> int:
     report = report_path(parsed, parsed.files)
     readers = [_read(name, capture) for name in parsed.files or [STDIN]]
     begin = "".join(reader.begin for reader in readers)
-    if not any(reader.stanzas for reader in readers):
+    is_read = any(reader.stanzas for reader in readers)
+    if not is_read and not any(each.has_error() for each in capture.streams):
         part = f" ({capture.holes} {UNREAD})" if capture.holes else ""
         nothing = f"no whole stanza was found whose sender is known{part}"
         nothing += f"; {line}" if (line := named_in(begin)) else ""
@@ -117,12 +118,14 @@ def read_log(file: BufferedReader, name: str, capture: Capture) -> LogReader:
 
 
 def _is_unheard(examined: Examined) -> bool:
-    """Whether the log has no more than what the client sent for its login.
+    """Whether the log has no more than a login that did not succeed.
 
     Then no stranger's words are in the log.
     """
-    client, last = examined.stream.client, examined.stream.ending.last
-    return not client.has_received and last is not None and last.element.tag not in STANZA_TAGS
+    stream = examined.stream
+    ends = (stream.first, stream.ending.last)
+    has_stanzas = any(each is None or each.element.tag in STANZA_TAGS for each in ends)
+    return not (stream.login.authenticated or stream.client.bound or has_stanzas)
 
 
 def _fits(examined: Examined, account: str | None, nickname: str | None) -> bool:

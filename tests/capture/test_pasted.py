@@ -427,6 +427,17 @@ NAMED: dict[str, tuple[list[str], str]] = {
         [f"Server send:{STATED.format('conflict', 'new')}"],
         "Another session took over",
     ),
+    "a refusal that is cut off within a tag, before other entries of the logger": (
+        [f"12:00:01 RECV: {REFUSAL[:-12]}$", "12:00:02 left <the room> again"],
+        "is for members only",
+    ),
+    "a stream error to another server, in the log of a server": (
+        [
+            f"s2sin1 debug received: {HEADER.replace('client', 'server', 1)[:-1]} from='x.org'>",
+            f"s2sin1 debug sending: {STATED.format('invalid-xml', 'en_US')}",
+        ],
+        '"example.org" ended the connection (invalid-xml)',
+    ),
     "a stream error of the client's own": (
         [PING, ">>> " + STATED.format("bad-format", "odd")],
         'itself ended the stream with an error (bad-format) ("odd"). It had just got the iq',
@@ -674,6 +685,7 @@ def test_the_answer_of_the_clients_own_account_is_known_without_its_login() -> N
         ("[{stanza_error,auth,403,forbidden,", "names forbidden"),
         ("10:00:01 s2s info we can't reach a.example", 'has "10:00:01 s2s info we'),
         ("I can't tell why it failed. an ERROR:", ""),
+        ("10:00:01 DEBUG dns: name not found", 'has "10:00:01 DEBUG dns: name not found'),
     ],
 )
 def test_a_log_without_stanzas_is_quoted_where_it_names_a_condition(log: str, words: str) -> None:

@@ -111,6 +111,20 @@ def test_of_a_program_that_failed_before_any_stanza_the_exception_is_told() -> N
     assert ran.stderr.splitlines()[-1].endswith(told)
 
 
+def test_an_error_of_the_servers_that_only_an_exception_names_is_the_verdict() -> None:
+    trace = (
+        "org.x.SASLErrorException: SASLError using PLAIN: not-authorized\n\tat org.x.Y(Y.java:1)"
+    )
+    ran = explain(text=f"12:00:00 connecting\n{trace}\n12:00:01 waiting\n")
+    assert (ran.returncode, "stdin:4: The server refused the login" in ran.stdout) == (1, True)
+
+
+def test_of_a_stream_that_never_got_on_the_line_that_names_an_error_is_told() -> None:
+    opened = "<open xmlns='urn:ietf:params:xml:ns:xmpp-framing' to='x.io'/>"
+    ran = explain(text=f"info: closed by remote with error: invalid-xml\nreceived: {opened}\n")
+    assert "The log names invalid-xml" in ran.stdout.splitlines()[-1]
+
+
 @pytest.mark.parametrize("further", [[], [f"<<< <success xmlns='{SASL}'/>"], [says("hi")]])
 def test_a_log_that_has_only_a_login_is_quoted_with_its_first_error(further: list[str]) -> None:
     auth = f">>> <auth xmlns='{SASL}' mechanism='PLAIN'>AGI=</auth>"
@@ -142,6 +156,8 @@ def test_what_is_no_log_is_said_with_what_was_looked_for(tmp_path: Path) -> None
         ("XmppJs: iq from ann@ejabberd.example/gajim.1", "@xmpp/debug"),
         ("ruby-3.3.0@chat/gems/blather-2.0.0/lib/x.rb:232:in `call'", "Blather"),
         ("c2s1 info Client connected in mod_c2s", "stanza_debug"),
+        ("a slixmpp log <identity name='Prosody'", "logging.DEBUG"),
+        ("<identity name='Prosody'/>", "elsewhere the level debug"),
     ],
 )
 def test_nothing_readable_says_first_how_the_library_writes_its_stanzas(
