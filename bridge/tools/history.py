@@ -19,7 +19,7 @@ from bridge.tools import paging
 from bridge.tools.entries import FIELDS, RESULT_BYTES, Entry, brief, fit, fold_repeat, json_size
 from bridge.tools.link import RoomLink, RoomName, failed
 from bridge.xmpp.model import events, faults
-from bridge.xmpp.model.events import Event, MessageReceived, Phase
+from bridge.xmpp.model.events import Event, MessageReceived
 from bridge.xmpp.model.filter import EventFilter
 from bridge.xmpp.model.journal import RECORDED, Record
 from bridge.xmpp.muc import archive
@@ -271,8 +271,8 @@ async def _add_unrecorded(
 ) -> None:
     """Add the records that were `seen` and that the store lacks; those `before` are in memory, too.
 
-    Once all of them are on a page, and we are in all rooms, `next` is a cursor of the journal.
-    Before, it is a cursor of the store, too, since what follows in memory may be in the store.
+    Once all of them are on a page, and all rooms have told their history, `next` is a cursor of the
+    journal. Before, it is one of the store, too: what follows in memory may be in the store.
     """
     page, journal, added = search.page, search.link.participant.journal, False
     since, first = seen[0].at - 2 * SAME_SECONDS, seen[0].number
@@ -290,14 +290,11 @@ async def _add_unrecorded(
 
 
 def _in_memory(search: Search, walk: Walk, number: int) -> str:
-    """Return the cursor after a record. A room that we are entering may tell what the store has."""
-    cursor = search.link.participant.journal.cursor_of(number)
-    rooms = (membership.room for membership in search.link.participant.memberships)
-    return (
-        cursor
-        if all(room.phase is Phase.JOINED for room in rooms)
-        else f"{walk.next}{_THEN}{cursor}"
-    )
+    """Return the cursor after a record. A room's history may tell what the store has."""
+    participant = search.link.participant
+    cursor = participant.journal.cursor_of(number)
+    have_told = all(membership.has_told for membership in participant.memberships)
+    return cursor if have_told else f"{walk.next}{_THEN}{cursor}"
 
 
 async def read_archive(search: Search) -> dict[str, object]:

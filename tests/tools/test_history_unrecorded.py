@@ -144,12 +144,12 @@ async def test_what_a_room_tells_after_a_page_from_memory_is_told_unless_the_sto
     day.happens(HERE, earlier=True)
     page = await day.page(kinds=None)
     assert [each["kind"] for each in page["entries"][-1:]] == ["join"]  # it waits for our own
+    day.happens(MYSELF)
+    day.happens(events.ConnectionChanged(Phase.JOINED))
     for _ in range(pages):
         page = await day.page(since=page["next"])
     told = (_said(each, stanza_id=id_, source=Source.HISTORY) for each, id_ in PAST)
-    day.happens(MYSELF)
     day.happens(*told, events.SubjectChanged("x"), earlier=True)
-    day.happens(events.ConnectionChanged(Phase.JOINED))
     page = await day.page(since=page["next"])
     assert bodies(page) == ["meanwhile"]
     day.happens(_said("late"))

@@ -98,6 +98,11 @@ class HistoryWindow:
         """Close the window: the subject has come, or a live message of an occupant."""
         self.until = -inf
 
+    @property
+    def is_over(self) -> bool:
+        """Whether the subject, or a live message, has closed the window."""
+        return self.until == -inf
+
     def is_open(self, now: float) -> bool:
         """Whether the room may still be sending its history."""
         return now < self.until

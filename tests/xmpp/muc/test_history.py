@@ -38,3 +38,12 @@ def test_what_comes_after_it_closed_does_not_open_it_again() -> None:
         close()
         window.hear(QUIET_SECONDS)
         assert not window.is_open(QUIET_SECONDS)
+
+
+def test_a_room_that_was_quiet_may_send_more_of_it_until_the_subject() -> None:
+    window = HistoryWindow()
+    window.open(0.0)
+    assert not window.is_open(HISTORY_SECONDS)
+    assert not window.is_over
+    window.close()
+    assert window.is_over
