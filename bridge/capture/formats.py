@@ -121,7 +121,7 @@ xmpppy|xmpp.simplexml: xmpppy: xmpp.Client(SERVER, debug=['always', 'nodebuilder
 xmpp.?js|@xmpp/|node_modules: @xmpp/client: require('@xmpp/debug')(xmpp, true)
 strophe|converse: Strophe, Converse: xmlInput and xmlOutput, or loglevel: 'debug'
 libstrophe|profanity: libstrophe, Profanity: XMPP_LEVEL_DEBUG, or profanity -l DEBUG
-smack|igniterealtime: Smack: SmackConfiguration.DEBUG = true
+\\bsmack|igniterealtime: Smack: SmackConfiguration.DEBUG = true
 mellium: mellium.im/xmpp: xmpp.StreamConfig with TeeIn and TeeOut
 gosrc|go-xmpp|fluux: go-xmpp: StreamLogger: os.Stdout in xmpp.Config, or Debug: true
 tokio.xmpp|xmpp-rs|rust: tokio-xmpp: RUST_LOG=xmpp=trace,tokio_xmpp=trace
@@ -173,16 +173,17 @@ _LEVELS = (
     re.compile(r"\w(?:Exception|Error): [^\n]{15}"),
     *(
         re.compile(
-            rf"(?:\b(?:{each.upper()})\b|[\[=\"](?i:{each})\b|\s(?:{each})(?::|[ \t]{{2}}|\t)"
+            rf"(?:\b(?:{each.upper()})\b|[\[=\"](?i:{each})\b|\s(?i:{each})(?::|[ \t]{{2}}|\t)"
             rf"|^[^\w\n]*(?i:{each})\b)[^\n]{{15}}",
             re.MULTILINE,
         )
         for each in ("fatal|severe|crit(?:ical)?|err(?:or)?", "warn(?:ing)?")
     ),
     re.compile(
-        r"(?<=\d\d:\d\d)[^\n]*\b(?:fail|refus|den[iy]|invalid|unable|timed out|not found"
-        r"|can(?:not|'t))"
-        r"|(?i:\b(?:auth\w*|login|connect\w*) (?:fail|refus)|\bfailed (?:auth|login|connect))"
+        r"(?<=\d\d:\d\d)[^\n]*\b(?:fail|refus|den[iy]|invalid|unable|incorrect|timed out"
+        r"|not found|can(?:not|'t))"
+        r"|\b(?:auth\w*|login|connect\w*) (?:fail|refus)|\bfailed (?:auth|login|connect)",
+        re.IGNORECASE,
     ),
 )
 """An exception; what a logger writes before an error, and before a warning, with the beginning of

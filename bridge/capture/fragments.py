@@ -594,8 +594,11 @@ def _with_tail(entry: _Entry, tail: str) -> _Entry:
 
 
 def _after(previous: str, text: str) -> str:
-    """Return the text before the next line. An indented line is a part of a server's entry."""
-    if not text.strip():
+    """Return the text before the next line. An indented line is a part of a server's entry.
+
+    What begins a block of code in Markdown is none.
+    """
+    if not text.strip() or text.startswith("```"):
         return previous
     goes_on = text[:1].isspace() and _LINE not in previous and shape_of(previous)[1]
     return f"{previous}\n{text}" if goes_on else text

@@ -70,8 +70,12 @@ def run(parsed: argparse.Namespace) -> int:
         return FAILURE
     findings = (finding for examined in streams for finding in examined.findings())
     conclusion = verdict(findings, capture.holes)
-    if all(map(_is_unheard, capture.streams)) and (line := named_in(begin)):
-        conclusion += f" {line[0].upper()}{line[1:]}."
+    has_errors = any(each.has_error() for each in streams)
+    if not has_errors and all(map(_is_unheard, capture.streams)):
+        has_received = any(each.stream.client.has_received for each in capture.streams)
+        line = named_in(begin)
+        if line.startswith("the log names") or (line and not has_received):
+            conclusion += f" T{line[1:]}."
     if any(reader.has_undirected for reader in readers):
         conclusion += f" {UNDIRECTED}"
     pieces: Iterable[str]
@@ -84,7 +88,7 @@ def run(parsed: argparse.Namespace) -> int:
             lines.append(f"{capture.left_out} streams are left out, first those without an error")
         pieces = ["\n".join([*lines, one_line(conclusion)])]
     is_shown = not complain_of(write_out(*pieces))
-    if not is_shown or any(each.has_error() for each in streams):
+    if not is_shown or has_errors:
         return FAILURE
     return USAGE if conclusion.startswith(UNKNOWN) else SUCCESS
 

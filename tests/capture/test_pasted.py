@@ -446,6 +446,14 @@ NAMED: dict[str, tuple[list[str], str]] = {
         ["rx: " + STATED.format("conflict", "new"), "tx: <stream:features></stream:features>"],
         "Another session took over",
     ),
+    "a comment of XML before each stanza, which names no direction": (
+        ["<!-- In So 23 Okt 2016 12:14:57 CEST -->", BOUNCE],
+        "is not in it",
+    ),
+    "blocks of code in Markdown": (
+        ["1. Send: ", "```xml", says("hi")[4:], "```", "2. Received: ", "```xml", BOUNCE, "```"],
+        "The client sent it in line 3",
+    ),
     "an element of the logger's own around each stanza": (
         [f"got: <box>{BOUNCE}</box>"],
         "is not in it",
@@ -686,6 +694,8 @@ def test_the_answer_of_the_clients_own_account_is_known_without_its_login() -> N
         ("10:00:01 s2s info we can't reach a.example", 'has "10:00:01 s2s info we'),
         ("I can't tell why it failed. an ERROR:", ""),
         ("10:00:01 DEBUG dns: name not found", 'has "10:00:01 DEBUG dns: name not found'),
+        ("10:00:01 INFO Incorrect order of packets", 'has "10:00:01 INFO Incorrect order'),
+        ("log: Warning: MUC: join of a@b failed", 'has "log: Warning: MUC'),
     ],
 )
 def test_a_log_without_stanzas_is_quoted_where_it_names_a_condition(log: str, words: str) -> None:

@@ -123,6 +123,10 @@ def test_of_a_stream_that_never_got_on_the_line_that_names_an_error_is_told() ->
     opened = "<open xmlns='urn:ietf:params:xml:ns:xmpp-framing' to='x.io'/>"
     ran = explain(text=f"info: closed by remote with error: invalid-xml\nreceived: {opened}\n")
     assert "The log names invalid-xml" in ran.stdout.splitlines()[-1]
+    ran = explain(text=f"ERROR of login: it took long\nreceived: {opened}\n")
+    assert "ERROR" not in ran.stdout
+    ended = "<<< <stream:error><conflict/></stream:error>"
+    assert "The log names" not in explain(text=f"{ended}\n").stdout
 
 
 @pytest.mark.parametrize("further", [[], [f"<<< <success xmlns='{SASL}'/>"], [says("hi")]])
@@ -156,6 +160,7 @@ def test_what_is_no_log_is_said_with_what_was_looked_for(tmp_path: Path) -> None
         ("XmppJs: iq from ann@ejabberd.example/gajim.1", "@xmpp/debug"),
         ("ruby-3.3.0@chat/gems/blather-2.0.0/lib/x.rb:232:in `call'", "Blather"),
         ("c2s1 info Client connected in mod_c2s", "stanza_debug"),
+        ("c2s1 debug mod_smacks hibernating session", "stanza_debug"),
         ("a slixmpp log <identity name='Prosody'", "logging.DEBUG"),
         ("<identity name='Prosody'/>", "elsewhere the level debug"),
     ],
