@@ -158,6 +158,7 @@ def known_to(
             ]
             for each, alike in zip(here, looked, strict=True)
         ]
+        taken |= {row.id for alike in theirs for row in alike if row.copied}
         rows_there = zip(here, paired(wanted, theirs, taken), strict=True)
         known |= {each.row: row.id for each, row in rows_there if row is not None}
     return known
