@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from math import inf
+from operator import itemgetter
 from socket import gethostname
 from typing import Any
 
@@ -89,11 +90,13 @@ def ship(outbox: Outbox, database: PostgresqlDatabase, host: str) -> bool:
             return True
         moved = [each._replace(seen=_seen(each, ahead)) for each in lacking]
         database.ship(moved, mark.id)
-        for row in batch.stanzas:
-            if row.id > reached.stanza:
-                texts = (row.event[name] for name in ("direction", "connection", "xml"))
-                stanza = TracedXml(row.at, *texts)
-                database.append_stanzas(row.observer, [stanza], mark.id, row.id)
+        names = itemgetter("direction", "connection", "xml")
+        stanzas = [
+            (row.observer, TracedXml(row.at, *names(row.event)), row.id)
+            for row in batch.stanzas
+            if row.id > reached.stanza
+        ]
+        database.ship_stanzas(stanzas, mark.id)
         database.attend(mark.id, [_until(*each, batch.until, ahead) for each in batch.tenures])
         database.hear(mark._replace(sent=batch.last))
         if batch.last != batch.sent:

@@ -192,19 +192,20 @@ class SqlDatabase(ABC):
                 (first, last),
             )
 
-    def append_stanzas(
-        self, observer: Observer, stanzas: Sequence[TracedXml], file: int = 0, number: int = 0
-    ) -> None:
-        """Add stanzas, in this order; inside of `transaction`.
+    def append_stanzas(self, observer: Observer, stanzas: Sequence[TracedXml]) -> None:
+        """Add stanzas, in this order; inside of `transaction`."""
+        self.ship_stanzas([(observer, stanza, 0) for stanza in stanzas])
 
-        A team's database notes from which `file` a stanza comes, and its number there.
-        """
+    def ship_stanzas(
+        self, stanzas: Sequence[tuple[Observer, TracedXml, int]], file: int = 0
+    ) -> None:
+        """Add stanzas as `ship` adds events: each by its observer, with its row in the `file`."""
         if stanzas:
-            common = {"observer": self.observer(observer), "file": file, "number": number}
             rows = [
                 {"at": milliseconds(at), "direction": direction, "connection": connection}
-                | {"xml": queries.storable(xml), **common}
-                for at, direction, connection, xml in stanzas
+                | {"xml": queries.storable(xml), "observer": self.observer(observer)}
+                | {"file": file, "number": number}
+                for observer, (at, direction, connection, xml), number in stanzas
             ]
             last = self.add("traffic", rows)
             self.all(

@@ -326,6 +326,9 @@ class Base(Table):
     def _name(self, file: int) -> str:
         return next(name for name, it in self.marks_.items() if it.id == file)
 
+    def ship_stanzas(self, stanzas: Sequence[object], file: int) -> None:
+        pass
+
     def ship(self, happened: Sequence[Happened], file: int) -> None:
         for each in happened:
             self.observer(each.observer)
