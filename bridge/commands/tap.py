@@ -121,6 +121,7 @@ class _Tap:
             # First of all: the rules must not judge how the program ends at our signal.
             passing.cancel()
             await asyncio.wait([passing])
+            sock.close()  # without a program to start, nobody has begun to listen
             if program is not None:
                 await terminate(program)
         self._witness.close(settings.domain)

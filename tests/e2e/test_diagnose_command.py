@@ -13,6 +13,7 @@ from tests.faults.scene import configure
 from tests.servers.server import XmppServer
 from tests.servers.witness import Witness
 from tests.store.shelf import Shelf
+from tests.support.here import run_here
 
 SAY = ("--say", "!ping")
 CASES: dict[str, tuple[dict[str, str], tuple[str, ...], int, str]] = {
@@ -32,25 +33,26 @@ CASES: dict[str, tuple[dict[str, str], tuple[str, ...], int, str]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-async def test_the_exit_code_says_whether_a_cause_was_found(case: str, tmp_path: Path) -> None:
+def test_the_exit_code_says_whether_a_cause_was_found(case: str, tmp_path: Path) -> None:
     changed, arguments, expected, told = CASES[case]
-    code, out, err = await run(tmp_path, changed, "diagnose", "--sandbox", *arguments)
-    assert (code, told in out + err) == (expected, True), out + err
-    assert ("\nLooked at what happened since 2" in out) is ("xmpp-bridge: " not in err)
+    ran = run_here(tmp_path, "diagnose", "--sandbox", *arguments, **changed)
+    assert (ran.returncode, told in ran.stdout + ran.stderr) == (expected, True), ran
+    looked = "\nLooked at what happened since 2" in ran.stdout
+    assert looked is ("xmpp-bridge: " not in ran.stderr)
 
 
 @pytest.mark.parametrize("first", [True, False])
-async def test_the_next_command_names_the_file_of_the_settings(first: bool, tmp_path: Path) -> None:
+def test_the_next_command_names_the_file_of_the_settings(first: bool, tmp_path: Path) -> None:
     file, words = tmp_path / "my.env", ["diagnose", "--sandbox", "Echo"]
     file.write_text("MCP_BOT_NICKNAME=Me\n")
     given = ["--env-file", str(file)]
-    code, out, err = await run(tmp_path, {}, *([*given, *words] if first else [*words, *given]))
-    assert (code, err) == (2, "")
-    assert f"--env-file {file} --say '!ping' Echo\n" in out
+    ran = run_here(tmp_path, *([*given, *words] if first else [*words, *given]))
+    assert (ran.returncode, ran.stderr) == (2, "")
+    assert f"--env-file {file} --say '!ping' Echo\n" in ran.stdout
 
 
 @pytest.mark.parametrize("how", ["option", "setting"])
-async def test_the_bots_own_log_gives_the_cause(how: str, tmp_path: Path) -> None:
+def test_the_bots_own_log_gives_the_cause(how: str, tmp_path: Path) -> None:
     log = tmp_path / "bot.log"
     log.write_text(
         f"SEND: <presence to='{LOBBY}/Echo'><x xmlns='http://jabber.org/protocol/muc'/></presence>\n"
@@ -61,20 +63,20 @@ async def test_the_bots_own_log_gives_the_cause(how: str, tmp_path: Path) -> Non
     )
     option = ("--log", str(log)) if how == "option" else ()
     setting = {"BRIDGE_BOT_LOGS": f"Echo={log}"} if how == "setting" else {}
-    code, out, err = await run(tmp_path, setting, "diagnose", "--sandbox", "Echo", *option)
-    assert code == 1, out + err
-    assert "Another session took over this one" in out.partition("\n")[0]
+    ran = run_here(tmp_path, "diagnose", "--sandbox", "Echo", *option, **setting)
+    assert ran.returncode == 1, ran
+    assert "Another session took over this one" in ran.stdout.partition("\n")[0]
 
 
 @pytest.mark.parametrize("arguments", [(), ("Robot",)])
-async def test_where_no_server_is_the_cause_is_that_the_bridge_is_not_in_the_room(
+def test_where_no_server_is_the_cause_is_that_the_bridge_is_not_in_the_room(
     arguments: tuple[str, ...], tmp_path: Path
 ) -> None:
-    code, out, _ = await run(tmp_path, NOWHERE, "diagnose", *arguments)
-    assert code == 1
-    assert out.startswith("Not in the room room@conference.localhost")
-    assert out.endswith("\nNext: xmpp-bridge check\n")
-    assert "XMPP_SERVICE" in out
+    ran = run_here(tmp_path, "diagnose", *arguments, **NOWHERE)
+    assert ran.returncode == 1
+    assert ran.stdout.startswith("Not in the room room@conference.localhost")
+    assert ran.stdout.endswith("\nNext: xmpp-bridge check\n")
+    assert "XMPP_SERVICE" in ran.stdout
 
 
 async def test_without_a_nickname_the_exit_code_is_about_the_programs_in_the_room(

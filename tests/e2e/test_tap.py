@@ -15,6 +15,7 @@ import pytest
 from tests.e2e.bridge_process import COMMAND
 from tests.servers.process import ServerProcess
 from tests.servers.server import XmppServer, write_settings
+from tests.support.here import run_here
 from tests.support.prerequisites import do_without, npm_packages
 
 SECONDS = 60
@@ -160,9 +161,15 @@ def test_a_program_is_started_with_the_systems_anchors_beside_taps(place: Place)
     ],
 )
 def test_a_bot_that_never_came_and_wrong_settings_are_2(
-    options: list[str], bot: Sequence[str], variables: dict[str, str], told: str, place: Place
+    options: list[str],
+    bot: Sequence[str],
+    variables: dict[str, str],
+    told: str,
+    place: Place,
+    tmp_path: Path,
 ) -> None:
-    ran = place.tap(*options, bot=bot, **variables)
+    _, *words = place.arguments(*options, bot=bot)
+    ran = run_here(tmp_path, *words, **(place.environment | variables))
     assert (ran.returncode, told in ran.stderr) == (2, True), ran.stderr
     assert "Traceback" not in ran.stderr
 

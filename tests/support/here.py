@@ -6,13 +6,14 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
-from io import BufferedReader, BytesIO, TextIOWrapper
+from contextlib import chdir, contextmanager
 from pathlib import Path
+from tempfile import TemporaryFile
 from time import tzset
 from unittest.mock import patch
 
 from bridge.cli import main
+from bridge.logs import QUIET
 
 HANDLED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """The signals that a command handles, and ignores at its end."""
@@ -23,39 +24,62 @@ def run_here(
 ) -> "subprocess.CompletedProcess[str]":
     """What came of a command that is run in `home`, as `run_in` tells it of another process.
 
-    Not for tests with an event loop, nor for commands that set up a log.
+    What it starts has its stdin, stdout and stderr. An event loop must not be running here.
     """
     words = [*map(str, command)]
-    out, err = (TextIOWrapper(BytesIO(), "utf-8", write_through=True) for _ in range(2))
-    stdin = TextIOWrapper(BufferedReader(BytesIO(said.encode())), "utf-8")
-    logged = logging.getLogger("bridge").handlers[:]
-    with (
-        _restoring(),
-        chdir(home),
-        patch.dict(os.environ, {"HOME": str(home), **environment}, clear=True),
-        patch.object(sys, "stdin", stdin),
-        redirect_stdout(out),
-        redirect_stderr(err),
-    ):
-        tzset()
-        try:
-            code = main(words)
-        except SystemExit as ended:
-            code = int(ended.code or 0)
-    assert logging.getLogger("bridge").handlers == logged
-    told = (stream.buffer.getvalue().decode() for stream in (out, err))
+    variables = {"PATH": "/usr/bin:/bin", "HOME": str(home), **environment}
+    with TemporaryFile() as stdin, TemporaryFile() as stdout, TemporaryFile() as stderr:
+        stdin.write(said.encode())
+        stdin.seek(0)
+        with (
+            _unchanged(),
+            chdir(home),
+            patch.dict(os.environ, variables, clear=True),
+            _instead("stdin", 0, stdin.fileno()),
+            _instead("stdout", 1, stdout.fileno()),
+            _instead("stderr", 2, stderr.fileno()),
+        ):
+            tzset()
+            try:
+                code = main(words)
+            except SystemExit as ended:
+                code = int(ended.code or 0)
+        stdout.seek(0)
+        stderr.seek(0)
+        told = stdout.read().decode(), stderr.read().decode()
     return subprocess.CompletedProcess(words, code, *told)
 
 
 @contextmanager
-def _restoring() -> Iterator[None]:
-    """Undo what a command does to the process because its end is near."""
+def _instead(name: str, number: int, descriptor: int) -> Iterator[None]:
+    """Have a standard stream lead elsewhere, for this process and for what it starts."""
+    kept = os.dup(number)
+    os.dup2(descriptor, number)
+    try:
+        with (
+            open(number, "w" if number else "r", 1, "utf-8", closefd=False) as stream,
+            patch.object(sys, name, stream),
+        ):
+            yield
+    finally:
+        os.dup2(kept, number)
+        os.close(kept)
+
+
+@contextmanager
+def _unchanged() -> Iterator[None]:
+    """Undo what a command does to the process that is its own: signals, logs, the time zone."""
     handlers = {number: signal.getsignal(number) for number in HANDLED}
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    logs = [logging.getLogger(name) for name in ("bridge", *QUIET)]
+    logged = [(log.handlers, log.level, log.propagate) for log in logs]
     try:
         yield
     finally:
         for number, handler in handlers.items():
             signal.signal(number, handler)
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        for log, (into, level, propagate) in zip(logs, logged, strict=True):
+            log.handlers, log.propagate = into, propagate
+            log.setLevel(level)
         tzset()
