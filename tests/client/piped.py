@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tests.e2e.bridge_process import COMMAND, run_in
+from tests.support.here import run_here
 
 
 def run(
@@ -16,8 +17,10 @@ def run(
 ) -> "subprocess.CompletedProcess[str]":
     """Run the client with these lines as its input, and with `more` variables.
 
-    It is run as a shell does it, perhaps with a redirection such as `<&-`.
+    With a redirection such as `<&-` a shell starts it.
     """
+    if not redirection:
+        return run_here(home, "client", *arguments, said=said, **(more or {}))
     command = ("/bin/sh", "-c", f'exec "$@" {redirection}', "sh", COMMAND, "client", *arguments)
     return run_in(home, *command, said=said, **(more or {}))
 

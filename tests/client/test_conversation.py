@@ -40,7 +40,7 @@ def test_from_a_pipe_stdout_has_one_answer_a_line_and_the_greeting_is_on_stderr(
     tmp_path: Path,
 ) -> None:
     said = "# a comment\nhello # world\n\n  # another\n  two words  \nexit\nafter"
-    ran = run(tmp_path, said, "--sandbox")
+    ran = run_in(tmp_path, COMMAND, "client", "--sandbox", said=said)
     assert ran.stdout == "Echo: hello # world\nEcho: two words\n"
     assert ran.returncode == 0
     lines = ran.stderr.splitlines()
