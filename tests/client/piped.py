@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tests.e2e.bridge_process import COMMAND, run_in
-from tests.support.here import run_here
+from tests.e2e.here import run_here
 
 
 def run(

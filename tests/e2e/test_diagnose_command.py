@@ -8,12 +8,12 @@ import pytest
 from bridge.sandbox.server import LOBBY
 from tests.e2e.bridge_process import NOWHERE
 from tests.e2e.checking import SGR, XTERM, on_screen
+from tests.e2e.here import run_here
 from tests.e2e.watching import Watching, run
 from tests.faults.scene import configure
 from tests.servers.server import XmppServer
 from tests.servers.witness import Witness
 from tests.store.shelf import Shelf
-from tests.support.here import run_here
 
 SAY = ("--say", "!ping")
 CASES: dict[str, tuple[dict[str, str], tuple[str, ...], int, str]] = {

@@ -12,7 +12,7 @@ import pytest
 from tests.capture.logs import ASK, JOIN, LOGIN, SASL, STANZAS, bounce, refusal, said, says, timed
 from tests.capture.test_failures import PYTHON
 from tests.e2e.bridge_process import COMMAND, run_in
-from tests.support.here import run_here
+from tests.e2e.here import run_here
 
 HEALTHY = [*LOGIN, *JOIN]
 HEALTHY_LINES = [f"{line}\n" for line in HEALTHY]

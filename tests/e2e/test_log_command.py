@@ -22,10 +22,10 @@ from bridge.xmpp.model.events import (
 from bridge.xmpp.model.faults import Fault
 from tests.e2e.bridge_process import COMMAND, run_in
 from tests.e2e.checking import SGR
+from tests.e2e.here import run_here
 from tests.e2e.watching import Watching
 from tests.store.damaged import damage
 from tests.store.shelf import ACCOUNT, ROOM, Shelf
-from tests.support.here import run_here
 
 SECONDS = 60.0
 OWN = Observer(ACCOUNT, "McpDebug", "own")

@@ -15,6 +15,7 @@ from bridge.commands.exit import MISTAKE
 from bridge.commands.record import UNIT
 from bridge.xmpp.model.room import TEMPORARY
 from tests.e2e.bridge_process import COMMAND, BridgeProcess, run_in
+from tests.e2e.here import run_here
 from tests.e2e.watching import Watching
 from tests.servers.server import XmppServer, write_settings
 from tests.servers.witness import Witness
@@ -132,7 +133,7 @@ def test_a_unit_that_systemd_would_misread_is_refused(odd: bytes, tmp_path: Path
     file = tmp_path / os.fsdecode(odd)
     file.write_text(SETTINGS)
     file.chmod(0o600)
-    ran = run_in(tmp_path, COMMAND, "record", "--print-unit", "--env-file", file)
+    ran = run_here(tmp_path, "record", "--print-unit", "--env-file", file)
     assert (ran.returncode, ran.stdout) == (2, "")
     (line,) = ran.stderr.split("\n")[:-1]
     assert "a unit can name no path with a CR or that is not UTF-8: " in line
@@ -170,7 +171,7 @@ def test_the_unit_names_all_that_systemd_needs(tmp_path: Path) -> None:
     file.chmod(0o600)
 
     def printed(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
-        return run_in(folder, COMMAND, "record", "--print-unit", *arguments, **more)
+        return run_here(folder, "record", "--print-unit", *arguments, **more)
 
     ran = printed("--env-file", "my.env")
     assert (ran.returncode, ran.stderr) == (0, "")

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.bridge_process import COMMAND, run_in
+from tests.e2e.here import run_here
 from tests.support.prerequisites import agent
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -38,7 +39,11 @@ def run(home: Path, tmp_path: Path) -> Run:
         *arguments: str, program: str = COMMAND, **environ: str
     ) -> "subprocess.CompletedProcess[str]":
         told = {"HOME": str(home), "PATH": "/nowhere", **environ}
-        ran = run_in(tmp_path / "project", program, *arguments, **told)
+        project = tmp_path / "project"
+        if program == COMMAND:
+            ran = run_here(project, *arguments, **told)
+        else:
+            ran = run_in(project, program, *arguments, **told)
         assert "Traceback" not in ran.stderr
         assert PASSWORD not in ran.stdout + ran.stderr
         return ran

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.bridge_process import COMMAND
+from tests.e2e.here import run_here
 from tests.servers.process import ServerProcess
 from tests.servers.server import XmppServer, write_settings
-from tests.support.here import run_here
 from tests.support.prerequisites import do_without, npm_packages
 
 SECONDS = 60

@@ -8,9 +8,9 @@ import pytest
 
 from bridge.sandbox.server import Sandbox
 from tests.e2e.bridge_process import COMMAND, run_in
+from tests.e2e.here import run_here
 from tests.e2e.watching import Watching
 from tests.sandbox.wire import logged_in
-from tests.support.here import run_here
 
 
 @pytest.mark.parametrize(

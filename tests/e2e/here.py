@@ -14,6 +14,7 @@ from unittest.mock import patch
 
 from bridge.cli import main
 from bridge.logs import QUIET
+from tests.e2e.bridge_process import COMMAND
 
 HANDLED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """The signals that a command handles, and ignores at its end."""
@@ -35,13 +36,14 @@ def run_here(
             _unchanged(),
             chdir(home),
             patch.dict(os.environ, variables, clear=True),
+            patch.object(sys, "argv", [COMMAND, *words]),
             _instead("stdin", 0, stdin.fileno()),
             _instead("stdout", 1, stdout.fileno()),
             _instead("stderr", 2, stderr.fileno()),
         ):
             tzset()
             try:
-                code = main(words)
+                code = main()
             except SystemExit as ended:
                 code = int(ended.code or 0)
         stdout.seek(0)
