@@ -3,6 +3,7 @@
 A new cause is one more function in `FINDINGS`.
 """
 
+import re
 from bisect import bisect, bisect_left
 from collections import Counter
 from collections.abc import Callable
@@ -46,6 +47,9 @@ LATE_PULSES = 3
 
 NOT_THERE = frozenset({"item-not-found", "recipient-unavailable"})
 """The conditions with which a room returns what is for an occupant who is not in it."""
+
+_PROGRESS = re.compile(r"[\s\d.%…·=#█-]+")
+"""Matches what a report of progress adds to what it had said before."""
 
 UNLESS = "unless it answers what the bridge does not see, such as private messages"
 """The end of a sentence on a bot that may be answering private messages, which the bridge cannot
@@ -208,7 +212,9 @@ def _ping(evidence: Evidence) -> Finding:
 
 
 def _loop(evidence: Evidence) -> Finding:
-    who, spoken = evidence.who, evidence.past.spoken[:MESSAGES]
+    # What is written to the end by corrections (XEP-0308), as by a language model, is no repeat.
+    written = (it for it in evidence.past.spoken if not getattr(it.event, "replaces", None))
+    who, spoken = evidence.who, [*islice(written, MESSAGES)]
     if not spoken:
         return Finding(None, f"{who} has said nothing that it could answer itself.")
     others = [record.number for record in reversed(evidence.past.others)]
@@ -222,8 +228,9 @@ def _loop(evidence: Evidence) -> Finding:
         # If another occupant did something in between, this occupant may be answering that.
         in_a_row = bisect(others, before.number) == bisect(others, after.number)
         soon = after.at - before.at <= TURN_SECONDS
-        text = before.body  # people in a hurry write "?", "??", "???"
-        again = text in after.body and any(map(str.isalnum, text))
+        # People in a hurry write "?", "??", "???"; a program that reports progress adds dots.
+        text, added = before.body, after.body.replace(before.body, "", 1)
+        again = text in after.body and any(map(str.isalnum, text)) and not _PROGRESS.fullmatch(added)
         repeats = repeats + 1 if in_a_row and soon and again else 0
         grows = grows + (after.body != text) if repeats else 0
         if repeats >= max(LOOP_REPEATS, asked):

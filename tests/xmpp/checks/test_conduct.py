@@ -620,22 +620,27 @@ def test_an_idle_timeout_is_told_from_a_restart(acts: list[Act], outcome: str, h
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "outcome"),
+    ("before", "after", "codes", "outcome"),
     [
-        ([], ANSWER_SECONDS, "unknown"),
-        ([], ANSWER_SECONDS + 0.1, "cause"),
-        ([said("Wilma", "!status")], 1.0, "cause"),
+        ([], ANSWER_SECONDS, (), "unknown"),
+        ([], ANSWER_SECONDS, (333,), "unknown"),  # some end without a word to the server
+        ([], ANSWER_SECONDS + 0.1, (), "cause"),
+        ([], ANSWER_SECONDS + 0.1, (333,), "cause"),
+        ([said("Wilma", "!status")], 1.0, (), "cause"),
     ],
 )
 def test_who_speaks_each_time_just_before_it_leaves_may_do_so_on_purpose(
-    before: list[Event], after: float, outcome: str
+    before: list[Event], after: float, codes: tuple[int, ...], outcome: str
 ) -> None:
     acts: list[Act] = [(0.0, came())]
-    for at in (100.0, 205.0, 330.0, 400.0):
+    for number in range(4):
+        at = 100.0 * (number + 1)
         acts += [*((at - 0.1, it) for it in before), (at, said("Robot", "backup finished"))]
-        acts += [(at + after, left()), (at + after + 2.0, came())]
+        acts += [(at + after, left("Robot", *codes)), (at + after + 2.0, came())]
     conclusion = find(evidence(acts))
     assert (conclusion.outcome, conclusion.finding) == (outcome, "stays")
+    words = ", each time just after it had spoken."
+    assert (words in conclusion.verdict) is (after == ANSWER_SECONDS)
 
 
 def test_what_was_said_each_time_before_its_connection_broke_is_quoted() -> None:

@@ -266,6 +266,10 @@ FOUND: list[tuple[str, Evidence, bool | None, str]] = [
     ("loop", loops(*_echoes(LOOP_REPEATS + 1), seconds=TURN_SECONDS + 0.1), True, ""),
     ("loop", loops(*[said(str(number)) for number in range(9)]), True, ""),
     ("loop", loops(*[PONGS] * (LOOP_REPEATS + 1)), False, ""),
+    # A language model writes its answer to the end by corrections; others report progress.
+    ("loop", loops(said("h"), *[said("h" * it, replaces="1") for it in range(2, 9)]), True, ""),
+    ("loop", loops(*[said("Deploying" + "." * (it + 1)) for it in range(9)]), True, ""),
+    ("loop", loops(*[said("> " * it + "hello") for it in range(9)]), False, ""),
     ("loop", loops(PONGS, said("pong", "Wilma"), times=9), True, ""),
     # It greets whoever comes, and says what changed.
     ("loop", loops(came("Eve"), said("Welcome!"), times=9), True, ""),
