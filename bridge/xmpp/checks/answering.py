@@ -1,5 +1,6 @@
 """Finds causes in whom a program answers, and how. Pure."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import cast
@@ -7,6 +8,7 @@ from typing import cast
 from bridge.text import iso, name_of, searchable, visible
 from bridge.wire.speech import (
     ANSWER_SECONDS,
+    COMMAND_CHARACTERS,
     has_arguments,
     is_command,
     is_named,
@@ -72,6 +74,18 @@ HOWS = {
 }
 """The words for each kind of answer that people in the room cannot read, and what to do about
 it."""
+
+
+_FAILURE = re.compile(
+    r"\b(error|exception|traceback|fail(ed|ure)|denied|not allowed|went wrong|timed out|refused)\b",
+    re.IGNORECASE,
+)
+"""Matches an answer that may be about what went wrong in the program."""
+
+
+def tells_failure(answer: Mapping[str, object]) -> bool:
+    """Whether an answer to the bridge, as in `Evidence.answers`, may be about a failure."""
+    return _FAILURE.search(str(answer.get("body") or "")[:COMMAND_CHARACTERS]) is not None
 
 
 def in_time(

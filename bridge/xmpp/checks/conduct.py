@@ -192,15 +192,15 @@ def stays(evidence: Evidence) -> Finding:
     if not regular and (what := _cause_of_each(before)):
         detail += f", each time just after {what}"
     posts = _posts(evidence, left)
-    detail += ", each time just after it had spoken" if posts else ""
-    detail += f".{MISTAKABLE if evidence.past.mistakable else ''}"
+    detail += ", each time just after it had spoken: does it only post" if posts else ""
+    detail += f"{'?' if posts else '.'}{MISTAKABLE if evidence.past.mistakable else ''}"
     if posts or not is_lost:
         hint = "It seems to end and to be started again, or to leave the room: see what restarts "
         hint += "it (a supervisor, a timer), and whether it ends by an error. Or two copies of it "
         hint += "have one account and resource, and put each other out."
         if posts:
             hint = f"If it only posts and ends, nothing is wrong. Else: {hint}"
-            return Finding(False, detail, hint, symptom=True)
+            return Finding(False, detail, hint, remark=True, symptom=True)
         if regular and not getattr(last, "status", None):
             hint = f"{IDLE} {hint}"  # some servers say nothing of a connection that broke
         return Finding(False, detail, hint, symptom=explained)

@@ -230,7 +230,9 @@ def _loop(evidence: Evidence) -> Finding:
         soon = after.at - before.at <= TURN_SECONDS
         # People in a hurry write "?", "??", "???"; a program that reports progress adds dots.
         text, added = before.body, after.body.replace(before.body, "", 1)
-        again = text in after.body and any(map(str.isalnum, text)) and not _PROGRESS.fullmatch(added)
+        again = (
+            text in after.body and any(map(str.isalnum, text)) and not _PROGRESS.fullmatch(added)
+        )
         repeats = repeats + 1 if in_a_row and soon and again else 0
         grows = grows + (after.body != text) if repeats else 0
         if repeats >= max(LOOP_REPEATS, asked):
@@ -281,9 +283,17 @@ def _answer(evidence: Evidence) -> Finding:
         hint = "Say something else that it should answer."
         return Finding(None, f"{detail}answer?", hint, symptom=True)
     how = " by a reaction" if first.get("reactions") else ""
+    # Some say at once that they are at work, and write the answer over that.
+    last = [first, *(it for it in evidence.answers if it.get("replaces"))][-1]
+    words = f" with {words_of(body)}" if (body := last.get("body")) else ""
+    detail = f"{who} answered what the bridge said last{how}{words} {after}"
     if first.get("replaces"):  # it was said before: what is said after the question comes first
-        how = " by changing what it had said before, which people may overlook,"
-    detail = f"{who} answered what the bridge said last{how} {after}"
+        detail += ", by changing what it had said before: people may overlook that."
+        hint = "Let it answer in a message of its own, and correct only that (XEP-0308)."
+        return Finding(None, detail, hint, symptom=True)
+    if answering.tells_failure(last):
+        hint = "If not, these words say what failed, and its own log says more."
+        return Finding(None, f"{detail}: is that what it should say?", hint, symptom=True)
     return Finding(True, f"{detail}{_unless_to_another(evidence, heard)}.")
 
 

@@ -639,7 +639,7 @@ def test_who_speaks_each_time_just_before_it_leaves_may_do_so_on_purpose(
         acts += [(at + after, left("Robot", *codes)), (at + after + 2.0, came())]
     conclusion = find(evidence(acts))
     assert (conclusion.outcome, conclusion.finding) == (outcome, "stays")
-    words = ", each time just after it had spoken."
+    words = ", each time just after it had spoken: does it only post?"
     assert (words in conclusion.verdict) is (after == ANSWER_SECONDS)
 
 

@@ -43,7 +43,7 @@ VISITOR = replace(BOT, role="visitor")
 SENT = MessageSent(ME, "McpDebug", "!ping", "m1")
 HEARD = MessageReceived(ME, "McpDebug", "!ping", id="m1", own=True)
 PONG = {"how": "public", "answerMs": 20.0, "body": "pong"}
-NOTHING = 'Nothing is wrong: "Robot" answered what the bridge said last after 20 ms.'
+NOTHING = 'Nothing is wrong: "Robot" answered what the bridge said last with "pong" after 20 ms.'
 REFUSED = DecodedError("forbidden", "The room does not pass it on.", "Ask its owner.", "undecided")
 LOST = replace(REFUSED, condition="item-not-found")
 REACHED = replace(REFUSED, outcome="reachable")
@@ -283,9 +283,17 @@ FOUND: list[tuple[str, Evidence, bool | None, str]] = [
     ("answer", answered(PONG | {"answerMs": float(LATE_MS)}), True, "after 5,000 ms"),
     ("answer", answered(PONG | {"answerMs": LATE_MS + 1.0}), False, "late, after 5,001 ms"),
     ("answer", answered(PONG | {"how": "private"}), False, "in private"),
-    ("answer", answered(PONG | {"how": "private"}, PONG), True, "said last after 20 ms"),
-    ("answer", answered(PONG | {"reactions": ["x"]}), True, "last by a reaction after 20 ms"),
-    ("answer", answered(PONG | {"replaces": "m0"}), True, "last by changing what it had said"),
+    (
+        "answer",
+        answered(PONG | {"how": "private"}, PONG),
+        True,
+        'said last with "pong" after 20 ms',
+    ),
+    ("answer", answered(PONG | {"reactions": ["x"]}), True, "last by a reaction with"),
+    ("answer", answered(PONG | {"replaces": "m0"}), None, ", by changing what it had said before"),
+    ("answer", answered(PONG, PONG | {"body": "done", "replaces": "a"}), True, 'last with "done"'),
+    ("answer", answered(PONG | {"body": "Error: no db"}), None, ": is that what it should say?"),
+    ("answer", answered(PONG | {"body": "Terror: a film"}), True, 'with "Terror: a film" after'),
     ("answer", answered({"how": "encrypted", "answerMs": 1.0}), False, "encrypted"),
     ("answer", answered({"how": "no-body", "answerMs": 1.0}), False, "no body"),
     (
