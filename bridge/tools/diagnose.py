@@ -169,8 +169,8 @@ class _Examination:
         )
 
     async def _partners(self, membership: Membership, known: evidence.Evidence) -> asking.Declared:
-        """Return what the occupants who may be in a loop with this one declare themselves to be."""
-        names = conduct.partners(known)
+        """Return what this occupant, and who may be in a loop with it, declare themselves to be."""
+        names = conduct.partners(known) | ({known.nickname} if not known.came_back else set())
         partners = [it for it in known.status.everybody if it.nickname in names]
         await self._link.declarations.ask(membership, partners)
         return self._link.declarations.of(partners)

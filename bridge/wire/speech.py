@@ -52,9 +52,9 @@ and a message may have 250 kB."""
 MAX_NAMES = 64
 """How many names' patterns are kept: each message is searched for the same few."""
 
-_SIGN = re.compile(r"(?!/me\b)[!.$#~+&%/](?=[^\W\d])", re.IGNORECASE)
-"""The sign before the word of a command. `/me` is no command (XEP-0245), and `-1` or `+1` is a
-vote."""
+_SIGN = re.compile(r"(?!/me\b)(! ?|[.$#~+&%/])(?=[^\W\d])", re.IGNORECASE)
+"""The sign before the word of a command; some want a blank behind it. `/me` is no command
+(XEP-0245), and `-1` or `+1` is a vote."""
 
 
 class Utterance(NamedTuple):

@@ -69,7 +69,7 @@ def _ok(result: dict[str, Any]) -> dict[str, bool | None]:
 async def test_it_says_nothing_and_asks_only_where_no_answer_decides() -> None:
     silent = _beside(SENT, HEARD)
     assert (await _diagnosed(silent.link))["outcome"] == "unknown"
-    assert silent.stream.asked == [(ROBOT, PING)]
+    assert silent.stream.asked == [(ROBOT, DISCO_INFO), (ROBOT, PING)]
     played = _beside(SENT, HEARD, MessageReceived(ROBOT, "Robot", "pong"))
     result = await _diagnosed(played.link)
     assert (result["outcome"], played.stream.asked) == ("well", [])
@@ -342,7 +342,8 @@ async def test_the_next_step_names_the_room_if_there_are_several() -> None:
 
 
 async def test_a_known_log_that_says_nothing_is_the_next_step(tmp_path: Path) -> None:
-    link = _beside(SENT, HEARD).link
+    body = "Robot: ping"  # else the next step is to say that
+    link = _beside(replace(SENT, body=body), HEARD._replace(body=body)).link
     assert "--log FILE" in (await _diagnosed(link))["hint"]
     log = tmp_path / "bot's.log"
     link.bot_logs = {"Robot": log}

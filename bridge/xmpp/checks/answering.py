@@ -10,6 +10,7 @@ from bridge.wire.speech import (
     ANSWER_SECONDS,
     COMMAND_CHARACTERS,
     has_arguments,
+    is_addressed,
     is_command,
     is_named,
     is_put_to,
@@ -117,8 +118,11 @@ def senders(evidence: Evidence) -> Finding:
     is_answered = any(ask.asked.is_own for ask in answered)
     ours = evidence.past.heard if evidence.is_silent and not is_answered else None
     if ours and evidence.could_answer(ours) and (like := _like(evidence, answered, ours)):
-        mine = [ask.asked for ask in asks if ask.asked.is_own and not ask.answer]
-        return _compared(evidence, like[-1], ours, mine or [ours])
+        mine = [ask for ask in asks if ask.asked.is_own and not ask.answer]
+        what = {ask.what for ask in mine if ask.asked.number == ours.number}
+        theirs = [ask for group in groups for ask in group.asks if ask.what in what]
+        left = sorted((ask.asked for ask in (*mine, *theirs)), key=lambda it: it.number)
+        return _compared(evidence, like[-1], ours, left or [ours])
     if groups:
         says = evidence.programs.get(evidence.nickname)
         prompt = [ask for ask in answered if says or ask.seconds <= ANSWER_SECONDS]
@@ -265,19 +269,35 @@ def is_left_out(evidence: Evidence) -> bool:
 def question_for(evidence: Evidence) -> str:
     """Return what to say so that the occupant answers: a ping in the form that it answers.
 
-    Of a stranger's words it has only the nickname.
+    Of a stranger's words it has only the nickname, and the signs around that.
     """
     name = evidence.nickname
     answered = [ask.asked for ask in asks_of(evidence) if ask.answer and ask.what]
     question = f"{form_of(answered[-1], name) if answered else '!'}ping"
-    return question if is_command(question) else f"{name}: ping"
+    body = unquoted(answered[-1].body).lstrip() if answered else ""
+    if is_command(question) or not is_addressed(searchable(name), body):
+        return question if is_command(question) else f"{name}: ping"
+    at, mark = "@" * body.startswith("@"), body.removeprefix("@")[len(name) :][:1]
+    return f"{at}{name}{mark if mark in {*',:;>'} else ''} ping"
 
 
-def is_in_other_form(evidence: Evidence) -> bool:
-    """Whether the occupant answers others, and nobody in the form of the bridge's last message."""
-    name, ours = evidence.nickname, evidence.past.heard
-    forms = {form_of(ask.asked, name) for ask in asks_of(evidence) if ask.answer and ask.what}
-    return ours is not None and bool(forms) and form_of(ours, name) not in forms
+def may_answer_next(evidence: Evidence) -> str:
+    """Return what the bridge may say next so that a silent occupant answers; empty if nothing.
+
+    It is a question in another form, if the occupant answers others and nobody in the form of the
+    bridge's last message, or by its name, if it was not seen to answer. Else it is the same again,
+    once: the occupant may answer only so often.
+    """
+    name, ours, asks = evidence.nickname, evidence.past.heard, asks_of(evidence)
+    if ours is None:
+        return ""
+    answered = [ask for ask in asks if ask.answer and ask.what]
+    if not answered:
+        return f"{name}: ping" if is_command(plain(ours)) else ""
+    if form_of(ours, name) not in {form_of(ask.asked, name) for ask in answered}:
+        return question_for(evidence)
+    same = [ask for ask in asks if ask.asked.is_own and plain(ask.asked) == plain(ours)]
+    return ours.body if len(same) == 1 and ours.body == visible(ours.body) else ""
 
 
 def instead(evidence: Evidence) -> tuple[str, str]:
@@ -327,29 +347,47 @@ def _compared(evidence: Evidence, ask: Ask, last: Record, left: Sequence[Record]
     """
     word = [plain(record).split()[:1] for record in (ask.asked, last)]
     is_same = word[0] == word[1] or is_encrypted(last)
-    people = {ask.asked.sender, last.sender}
+    left_out = dict.fromkeys(record.sender for record in left)
     often = last.is_own or len(left) >= LEFT_OUT
-    goes_on = ask.answer is not None and ask.answer.number > left[0].number
-    # Another command may be one that it does not know, or fails in.
-    pause = _pause(evidence, left) if is_same and goes_on else None
-    is_cause = is_same and len(people) == 2 and often and goes_on and pause is None
     detail = f"{evidence.who} answered {_question(ask.asked)} after {_ms(ask)}, "
+    if since := _since_stopped(evidence, left[0]):
+        times = f", though asked {len(since)} times" if len(since) > 1 else ""
+        detail += f"and nobody since {_question(since[0])} at {iso(since[0].at)}{times}: it may "
+        detail += "have stopped."
+        hint = f"Let {name_of(ask.asked.sender)} say it again: if that is not answered either, "
+        hint += "the program has stopped, and its own log should say where."
+        if ask.asked.sender in left_out:
+            hint = "Its own log should say where it stopped."
+        else:
+            detail += f" {_differences(evidence, ask.asked, last)}"
+        return Finding(False if often else None, detail, hint, symptom=True)
+    again = ask.answer is not None and ask.answer.number > left[0].number
+    # Another command may be one that it does not know, or fails in.
+    pause = _pause(evidence, left) if is_same and again else None
+    others = [name for name in left_out if name != last.sender][:MAX_ALIKE]
+    is_cause = is_same and ask.asked.sender not in left_out and often and again and pause is None
     if last.is_own:
-        detail += f"never the bridge's {words_of(last.body)}. "
+        nor = f", nor what {list_of(others)} said" if others else ""
+        detail += f"never the bridge's {words_of(last.body)}{nor}. "
     else:
         detail += f"and left {_question(last)} without an answer{_times(left)}. "
     hint = "Does it know only some people, accounts or commands? Say what was answered, word for "
     hint += "word, or let it know the sender."
-    if not goes_on:
-        detail += "It has answered nobody since, and may have stopped. "
-        hint = f"Let {name_of(ask.asked.sender)} say it again: if that is not answered either, "
-        hint += "the program has stopped, and its own log should say where."
     if pause is not None:
-        detail += f"It had always answered another within {pause:,.0f} s before, and may answer "
-        detail += "only so often. "
+        detail += f"Each time it had answered somebody at most {pause:,.0f} s before: perhaps it "
+        detail += "answers only so often. "
         hint = f"Let {name_of(last.sender)} say it before others do. {hint}"
     detail += _differences(evidence, ask.asked, last)
     return Finding(False if often else None, detail, hint, symptom=not is_cause)
+
+
+def _since_stopped(evidence: Evidence, left: Record) -> list[Record]:
+    """Return the messages without an answer, `left` among them, if none was answered since that."""
+    asks = asks_of(evidence)
+    answered = max((ask.answer.number for ask in asks if ask.answer), default=0)
+    since = (ask.asked for ask in asks if not ask.answer and ask.asked.number > answered)
+    missed = [asked for asked in since if evidence.could_answer(asked)]
+    return [] if answered > left.number else missed or [left]
 
 
 def _pause(evidence: Evidence, left: Sequence[Record]) -> float | None:
@@ -384,7 +422,7 @@ def _question(record: Record) -> str:
     what = words_of(record.body) if record.body else "something"
     if how := getattr(record.event, "encrypted", None):
         what = f"what was encrypted ({words_of(how)})"
-    return f"{what} of {name_of(record.sender)}"
+    return f"the bridge's {what}" if record.is_own else f"{what} of {name_of(record.sender)}"
 
 
 def _ms(ask: Ask) -> str:

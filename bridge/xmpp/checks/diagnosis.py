@@ -134,21 +134,24 @@ def _step(evidence: Evidence, findings: dict[str, Finding], decides: str) -> Ste
         return None if is_out else Step("xmppCheck", {})
     if decides and (other := findings[decides].leads_to):
         return Step("xmppDiagnose", {"nickname": other})
-    may_ask = decides == "" or (decides == "voice" and findings["voice"].ok is not False)
-    if decides == "answer":
+    is_gone = evidence.occupant is None and evidence.status.shows_all
+    question = ""
+    if decides == "" or (decides == "voice" and findings["voice"].ok is not False):
+        question = answering.question_for(evidence)
+    elif decides == "answer":
         if sent is not None and not findings["answer"].symptom:
             again = Step("xmppSend", {"message": sent.body, "awaitSeconds": 10})
             return None if evidence.past.outcome else again
         if _may_still_answer(evidence):
             return Step("xmppWait", {"from": nickname, "timeoutSeconds": 10})
-        may_ask = findings["answer"].ok is None or answering.is_in_other_form(evidence)
-    is_gone = evidence.occupant is None and evidence.status.shows_all
-    if is_gone or not may_ask:
-        return None
-    question = answering.question_for(evidence)
-    if decides == "answer" and sent is not None and sent.body == question:
-        return None
-    return Step("xmppSend", {"message": question, "awaitSeconds": 10, "from": nickname})
+        if findings["answer"].ok is None:
+            question = answering.question_for(evidence)
+    if evidence.is_silent and decides in {"answer", "senders"} and findings[decides].symptom:
+        question = answering.may_answer_next(evidence)
+    elif decides == "answer" and sent is not None and sent.body == question:
+        question = ""
+    asking = {"message": question, "awaitSeconds": 10, "from": nickname}
+    return Step("xmppSend", asking) if question and not is_gone else None
 
 
 def _may_still_answer(evidence: Evidence) -> bool:

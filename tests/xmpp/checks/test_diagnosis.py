@@ -125,12 +125,15 @@ def test_a_room_that_was_destroyed_or_put_the_bridge_out_is_not_entered_by_a_che
     assert find(evidence(status=out, occupant=None, ping=None)).step == step
 
 
+BY_NAME = Step("xmppSend", {"message": "Robot: ping", "awaitSeconds": 10, "from": "Robot"})
+
+
 @pytest.mark.parametrize(
     ("more", "now", "step"),
     [
         ([said("pong", "Eve")], 3.0, Step("xmppWait", {"from": "Robot", "timeoutSeconds": 10})),
-        ([said("pong", "Eve")], 1.0 + LATE_MS / 1000, None),
-        ([], 3.0, None),
+        ([said("pong", "Eve")], 1.0 + LATE_MS / 1000, BY_NAME),
+        ([], 3.0, BY_NAME),
     ],
 )
 def test_if_another_answered_first_the_bot_is_waited_for(
@@ -736,7 +739,7 @@ def test_a_ping_without_an_answer_is_told_if_others_were_left_without_one() -> N
     acts = [(0.0, said("!ping", "Ann")), (0.1, said("pong")), (9.0, said("!ping", "Ann"))]
     conclusion = find(watching.evidence(acts, now=30.0, ping=DEAD))
     assert conclusion.outcome == "unknown"
-    assert "It has answered nobody since" in conclusion.verdict
+    assert 'nobody since "!ping" of "Ann"' in conclusion.verdict
     assert "does not answer a ping" in conclusion.verdict
 
 
