@@ -144,7 +144,7 @@ def _diagnosed(result: Object, text: Json, display: Display) -> list[str]:
     findings = objects(result, "findings")
     lines = _paragraphs([text], display, paint)
     for finding in findings:
-        if not _text(text).startswith(_text(finding.get("detail"))):
+        if _text(finding.get("detail")) not in _text(text):
             lines += row(finding, display)
     lines += _answers(result, display)
     looked = result.get("lookedAt")

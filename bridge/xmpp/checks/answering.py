@@ -281,6 +281,15 @@ def question_for(evidence: Evidence) -> str:
     return f"{at}{name}{mark if mark in {*',:;>'} else ''} ping"
 
 
+def knows_command(evidence: Evidence) -> bool:
+    """Whether a silent occupant has answered before what the bridge said last."""
+    asks, ours = asks_of(evidence), evidence.past.heard
+    if ours is None or not evidence.is_silent:
+        return False
+    what = {ask.what for ask in asks if ask.asked.number == ours.number and ask.what}
+    return any(ask.what in what for ask in asks if ask.answer and ask.answer.number < ours.number)
+
+
 def may_answer_next(evidence: Evidence) -> str:
     """Return what the bridge may say next so that a silent occupant answers; empty if nothing.
 
@@ -298,6 +307,22 @@ def may_answer_next(evidence: Evidence) -> str:
         return question_for(evidence)
     same = [ask for ask in asks if ask.asked.is_own and plain(ask.asked) == plain(ours)]
     return ours.body if len(same) == 1 and ours.body == visible(ours.body) else ""
+
+
+def left_before(evidence: Evidence) -> tuple[str, bool]:
+    """Return what the bridge said before in vain, as a sentence, and whether in the same words.
+
+    The sentence is empty if the occupant answered what the bridge said before.
+    """
+    ours, asks = evidence.past.heard, asks_of(evidence)
+    mine = [ask.asked for ask in asks if ask.asked.is_own]
+    left = [ask.asked for ask in asks if ask.asked in mine[:-1] and not ask.answer]
+    if ours is None or not left or left[-1] != mine[-2] or not evidence.could_answer(left[-1]):
+        return "", False
+    when = f"{_question(left[-1])} at {iso(left[-1].at)}"
+    differs = _differences(evidence, ours, left[-1])
+    is_same = plain(ours) == plain(left[-1])
+    return f" It had left {when} without an answer. {differs}", is_same
 
 
 def instead(evidence: Evidence) -> tuple[str, str]:
@@ -376,7 +401,8 @@ def _compared(evidence: Evidence, ask: Ask, last: Record, left: Sequence[Record]
     if pause is not None:
         detail += f"Each time it had answered somebody at most {pause:,.0f} s before: perhaps it "
         detail += "answers only so often. "
-        hint = f"Let {name_of(last.sender)} say it before others do. {hint}"
+        who = "the bridge" if last.is_own else name_of(last.sender)
+        hint = f"Let {who} say it before others do. {hint}"
     detail += _differences(evidence, ask.asked, last)
     return Finding(False if often else None, detail, hint, symptom=not is_cause)
 

@@ -134,6 +134,10 @@ def _step(evidence: Evidence, findings: dict[str, Finding], decides: str) -> Ste
         return None if is_out else Step("xmppCheck", {})
     if decides and (other := findings[decides].leads_to):
         return Step("xmppDiagnose", {"nickname": other})
+    heard = evidence.past.heard
+    if decides == "ping" and heard and evidence.is_silent:  # it may answer once it is free again
+        waits = evidence.now - heard.at < THREAD_SECONDS
+        return Step("xmppWait", {"from": nickname, "timeoutSeconds": 30}) if waits else None
     is_gone = evidence.occupant is None and evidence.status.shows_all
     question = ""
     if decides == "" or (decides == "voice" and findings["voice"].ok is not False):
@@ -202,13 +206,17 @@ def _ping(evidence: Evidence) -> Finding:
     hint = "Ask xmppStatus whether the bridge is in the room, then call this again."
     if ping.alone:
         hint = (
-            "Its program hangs, its connection is dead, or it ignores pings: look at the program."
+            "Its program hangs, or is busy with a message, its connection is dead, or it ignores "
+            "pings: look at the program."
         )
     detail = f"{who} does not answer a ping within {PING_SECONDS:g} s ({whose})"
     if evidence.answers:
         return Finding(None, f"{detail}, but it has answered what the bridge said last.")
     if evidence.past.spoken and evidence.now - evidence.past.spoken[0].at <= WATCHED_SECONDS:
         detail += ", but it has spoken in the last minute."
+        if answering.knows_command(evidence):
+            detail += " It had answered the same words before."
+            return Finding(False, detail, hint)
         is_missed = evidence.is_silent or answering.is_left_out(evidence)
         return Finding(None, detail, remark=is_missed)
     return Finding(False, f"{detail}.", hint)
@@ -297,7 +305,12 @@ def _answer(evidence: Evidence) -> Finding:
     if answering.tells_failure(last):
         hint = "If not, these words say what failed, and its own log says more."
         return Finding(None, f"{detail}: is that what it should say?", hint, symptom=True)
-    return Finding(True, f"{detail}{_unless_to_another(evidence, heard)}.")
+    detail += f"{_unless_to_another(evidence, heard)}."
+    left, is_same = answering.left_before(evidence)
+    if is_same:
+        hint = "Does it answer only so often? Say it again, at other pauses."
+        return Finding(None, f"{detail}{left}", hint, symptom=True)
+    return Finding(True, f"{detail}{left}")
 
 
 def _unless_to_another(evidence: Evidence, outcome: Record) -> str:

@@ -238,6 +238,37 @@ def test_in_which_form_it_answers_is_the_next_step() -> None:
     assert step == Step("xmppSend", asking | {"message": "! ping"})
 
 
+@pytest.mark.parametrize(
+    ("words", "outcome", "told"),
+    [("!ping", "unknown", "nothing that is seen"), ("! ping", "well", "the form of the message")],
+)
+def test_what_the_bridge_said_before_in_vain_is_told_with_the_answer(
+    words: str, outcome: str, told: str
+) -> None:
+    acts: list[Act] = [(0.0, OURS), (0.0, HEARD)]
+    acts += [(AFTER, replace(OURS, body=words, id="m2"))]
+    acts += [(AFTER, HEARD._replace(body=words, id="m2")), (AFTER, said("Robot", "pong"))]
+    given = evidence(acts, now=AFTER * 2, answers=[WHISPER | {"how": "public"}])
+    conclusion = find(given)
+    assert conclusion.outcome == outcome, conclusion.verdict
+    assert conclusion.verdict.split(". ", 1)[1].removesuffix(" The room does not show why.") == (
+        'It had left the bridge\'s "!ping" at 1970-01-01T00:00:00.000Z without an answer. '
+        f"What differs: {told}."
+    )
+
+
+@pytest.mark.parametrize(("words", "outcome"), [("!ping", "cause"), ("!pong", "unknown")])
+def test_who_answers_neither_a_ping_nor_what_it_has_answered_before_hangs(
+    words: str, outcome: str
+) -> None:
+    ours: list[Act] = [(9.0, replace(OURS, body=words)), (9.0, HEARD._replace(body=words))]
+    conclusion = find(evidence([*asked(PING), *ours], now=20.0, ping=DEAD))
+    assert conclusion.outcome == outcome
+    waiting = Step("xmppWait", {"from": "Robot", "timeoutSeconds": 30})
+    assert (conclusion.step == waiting) is (outcome == "cause")  # it may be busy with the message
+    assert find(evidence([*asked(PING), *ours], now=99.0, ping=DEAD)).step is None
+
+
 def test_whom_it_left_beside_the_bridge_shows_whom_it_prefers() -> None:
     both = asked(PING, ("Alice", "!ping", ""), ("Alice", "!ping", ""), PING, PING)
     acts: list[Act] = [*both, (AFTER * 9, OURS), (AFTER * 9, HEARD)]
