@@ -84,13 +84,15 @@ class _BotLog:
         self._clock = _Clock(evidence)
         self.delivery = Delivery(evidence)
         """What came of the bridge's last message."""
+        self._goes_on = False
+        """Whether the file is still written."""
 
     def streams_of(self, path: Path, until: float | None = None) -> Sequence[Examined]:
         """Return the streams in the end of a log; raises `OSError`.
 
         With `until`, the log is complete up to this time: what had not come by then never came.
         """
-        evidence = self._evidence
+        evidence, self._goes_on = self._evidence, until is not None
         command = self.delivery.body if until is not None else ""
         if not command and (left := left_out(evidence, asks_of(evidence))):
             command = left[-1].asks[-1].what
@@ -123,6 +125,11 @@ class _BotLog:
             cause = next((it for it in reversed(whys) if it.name in {"join", "removed"}), None)
             if cause and cause.cause == LEFT and words != NO_ERROR:
                 cause = None  # the program may have left since it failed
+        is_cut_short = evidence.occupant is None and not ours[-1].stream.client.ended
+        if cause is None and not did and is_cut_short and not self._goes_on:
+            heard = self._clock.heard
+            after = f" after {words_of(heard)}, the last message in it" if heard else ""
+            did = f"The log {where} ends{after}, and the client did not leave: did the program die?"
         if cause is None:
             log = f"The log {where} of {evidence.who}: {words}"
             is_told = words != NO_ERROR and _is_missed(evidence)  # such as that its program failed

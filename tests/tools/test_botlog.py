@@ -84,7 +84,6 @@ FAILED = [*IN, *TRACE.split("\n")]
 @pytest.mark.parametrize(
     ("lines", "room", "words"),
     [
-        (IN, ROOM, ""),
         (FAILED, ROOM, "The program failed after the presence in line"),
         (FAILED, "other@muc.example.org", f'it has "bot" in "{ROOM}"'),
     ],
@@ -100,6 +99,29 @@ def test_what_a_log_says_of_who_is_missed_is_in_the_verdict(
     verdict = find(evidence._replace(stream=finding)).verdict
     assert (finding.detail in verdict) is (bool(words) and not is_there)
     assert words in finding.detail
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        (IN, " ends, and the client did not leave: did the program die?"),
+        (
+            [*IN, logs.said("Carl", "!die")],
+            ' ends after "!die", the last message in it, and the cl',
+        ),
+        ([*IN, "<<< </stream:stream>"], ""),
+        (FAILED, " ends, and the client did not leave: did the program die?"),
+    ],
+)
+def test_a_log_that_ends_while_its_stream_goes_on_may_be_of_a_program_that_died(
+    lines: list[str], words: str, tmp_path: Path
+) -> None:
+    evidence, log = known(room=ROOM), _log(tmp_path, *lines)
+    gone = evidence._replace(occupant=None)
+    told = find(gone._replace(stream=botlog.stream(log, gone)))
+    assert ("did the program die?" in told.verdict) is bool(words)
+    assert words in told.verdict
+    assert "did the program die?" not in botlog.stream(log, evidence).detail
 
 
 PINGS = [f"<<< <iq type='get' id='p{n}' from='example.org'><ping/></iq>" for n in range(9)]

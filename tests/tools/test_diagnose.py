@@ -341,6 +341,24 @@ async def test_the_next_step_names_the_room_if_there_are_several() -> None:
     assert result["nextStep"]["arguments"]["room"] == "logs@conference.example"
 
 
+@pytest.mark.parametrize(
+    ("who", "pause", "is_named"), [("Robot", 0.0, True), ("Robot", 3.0, False), ("Eve", 0.0, False)]
+)
+async def test_an_answer_in_another_room_of_the_bridge_is_named(
+    who: str, pause: float, is_named: bool
+) -> None:
+    link, _ = standing_in(("lobby@conference.example", "Robot"), ("logs@conference.example", "Eve"))
+    here, there = link.participant.memberships
+    now = time.time() - 20
+    for event in (SENT, HEARD):
+        link.participant.journal.append(event, now, here.name)
+    said_ = MessageReceived(f"{there.name}/{who}", who, "pong")
+    link.participant.journal.append(said_, now + 0.1 + pause, there.name)
+    result = await _diagnosed(link, room="lobby")
+    assert ("in another room" in result["verdict"]) is is_named
+    assert result["outcome"] == ("cause" if is_named else "unknown")
+
+
 async def test_a_known_log_that_says_nothing_is_the_next_step(tmp_path: Path) -> None:
     body = "Robot: ping"  # else the next step is to say that
     link = _beside(replace(SENT, body=body), HEARD._replace(body=body)).link

@@ -343,7 +343,9 @@ def history(evidence: Evidence) -> Finding:
     asked = [act for act in before if not evidence.is_theirs(act)]
     asked = [*reversed(evidence.past.earlier), *asked][-HISTORY_MESSAGES:]
     again = [reply for reply in said if reply.body in answers]
-    if not again and not (again := _several(said, asked)):
+    spoke_last = max((act.number for act in before if evidence.is_theirs(act)), default=None)
+    waiting = [it for it in asked if spoke_last is None or it.number > spoke_last]
+    if not again and not (again := _several(said, asked, waiting)):
         return Finding(True if spoke else None, f"{who} did not answer the history when it came.")
     detail = f"{who} answered what had been said before it came at {iso(came[0].at)}: it said "
     detail += f"{words_of(again[0].body)}"
@@ -385,8 +387,14 @@ def _came_between(evidence: Evidence, exchange: Answered) -> bool:
     return any(entry.number in numbers for entry in _entries(evidence))
 
 
-def _several(said: Sequence[Record], asked: Sequence[Record]) -> list[Record]:
-    """Return what was `said` if it answers several of the messages that were `asked` before."""
+def _several(
+    said: Sequence[Record], asked: Sequence[Record], waiting: Sequence[Record]
+) -> list[Record]:
+    """Return what was `said` if it answers several of the messages that were `asked` before.
+
+    If it answers one of them for sure, and is as many messages as there are commands still
+    `waiting` for an answer, it answers those.
+    """
     ids = {getattr(it.event, "id", None) for it in asked} - {None}
     bodies = {text for it in asked if len(text := it.body) >= QUOTED_CHARACTERS}
     replies, answered = list[Record](), set[str | None]()
@@ -399,6 +407,8 @@ def _several(said: Sequence[Record], asked: Sequence[Record]) -> list[Record]:
             answered |= to
     if min(len(replies), len(answered)) >= HISTORY_ANSWERS:
         return replies
+    if replies and len(said) == sum(is_command(it.body) for it in waiting) >= HISTORY_ANSWERS:
+        return [*said]
     commands = Counter(form for it in asked if is_command(form := searchable(it.body)))
     for text, count in Counter(act.body for act in said).items():
         if count >= HISTORY_ANSWERS and count in commands.values():

@@ -431,6 +431,11 @@ def _silence(evidence: Evidence, body: str, said: Record) -> Finding:
             "What the bridge said last has hidden characters, so this silence means nothing.",
             "Type it anew instead of copying it.",
         )
+    if (other := evidence.elsewhere) is not None:
+        detail = f"{who} said {words_of(other.body)} in another room, {words_of(other.room)}, "
+        detail += f"{(other.at - said.at) * 1000:,.0f} ms after the bridge's {words_of(body)}."
+        hint = "Let the program answer to the room from which the message came."
+        return Finding(False, detail, hint)
     titled = evidence.past.retitled
     if titled is not None and titled.number > said.number:
         return Finding(

@@ -300,6 +300,9 @@ class Evidence(NamedTuple):
     """Whether the store has what happened before the bridge came."""
     stream: Finding | None = None
     """What a capture of the occupant's own stream says; None if there is no capture."""
+    elsewhere: Record | None = None
+    """What the occupant said in another room of the bridge at once after our last message, if
+    nobody else had spoken there."""
 
     def pinged(self, pings: Mapping[str, Ping]) -> "Evidence":
         """Return the evidence with the results of pings, by nickname."""

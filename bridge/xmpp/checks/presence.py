@@ -36,7 +36,7 @@ def bridge(evidence: Evidence) -> Finding:
 
 def present(evidence: Evidence) -> Finding:
     """Find out whether the occupant is in the room, and if not, why."""
-    who, past, status = evidence.who, evidence.past, evidence.status
+    who, status = evidence.who, evidence.status
     if not status.connected:
         return Finding(None, f"The bridge cannot see whether {who} is in the room.")
     if evidence.occupant is not None and evidence.occupant.own:
@@ -46,12 +46,22 @@ def present(evidence: Evidence) -> Finding:
         detail = f"{who} speaks in the room, and is not shown by the room."
         return Finding(True, detail, remark=True)
     if evidence.occupant is not None:
-        former = _predecessor(evidence)
-        return Finding(True, f"{who} is in the room.{former}", remark=bool(former))
-    others = [occupant.nickname for occupant in status.others]
-    alike = _alike(evidence.nickname, others)
+        more = f"{_predecessor(evidence)}{_says(evidence)}"
+        return Finding(True, f"{who} is in the room.{more}", remark=bool(more))
+    return _missing(evidence)
+
+
+def _missing(evidence: Evidence) -> Finding:
+    """Return why an occupant is not in the room, as far as that is known."""
+    who, past, status = evidence.who, evidence.past, evidence.status
+    alike = _alike(evidence.nickname, [occupant.nickname for occupant in status.others])
     near = f"; in the room is {list_of(alike)}" if alike else ""
     other, answered = instead(evidence)
+    if unseen := _left_unseen(past):
+        hint = "It left or was put out meanwhile, perhaps with all others: its own log says which. "
+        hint += "Let it join again."
+        detail = f"{who} {unseen}{near}.{answered}"
+        return Finding(False, detail, hint, symptom=True, leads_to=other)
     if past.gone:
         (detail, hint), *before = map(_departure, past.gone)
         detail = f"{who} {detail}"
@@ -100,6 +110,22 @@ def _is_unclear(event: events.Event) -> bool:
     """
     words = getattr(event, "codes", ()) or getattr(event, "status", None)
     return is_lost_connection(event) or not words
+
+
+def _left_unseen(past: Past) -> str:
+    """Return that an occupant left while the bridge was out; empty if the bridge saw it leave."""
+    came, gone, entered = (next(iter(it), None) for it in (past.moves, past.gone, [past.entered]))
+    is_seen = came is not None and isinstance(came.event, events.OccupantJoined)
+    if not (came and is_seen and entered) or (gone and gone.number > came.number):
+        return ""
+    return f"was in the room at {iso(came.at)}, and not when the bridge came back to it"
+
+
+def _says(evidence: Evidence) -> str:
+    """Return a sentence on what the presence of a silent occupant says; empty if nothing."""
+    here = evidence.occupant
+    says = [it for it in (here.show, here.status) if it] if here and evidence.is_silent else []
+    return f" Its presence says {', '.join(map(words_of, says))}." if says else ""
 
 
 def _predecessor(evidence: Evidence) -> str:

@@ -366,6 +366,13 @@ HISTORIES: dict[str, tuple[list[Act], bool | None]] = {
         coming_after(said("Wilma", "!sun Rome"), then=[said("Robot", "rome: 21")]),
         True,
     ),
+    "as many answers as commands, one of them for sure": (
+        coming_after(
+            *[said("Fred", text) for text in ("!time", "!echo so", "!ping")],
+            then=[said("Robot", text) for text in ("12:00", "so it is", "pong")],
+        ),
+        False,
+    ),
     "it was there before": (BEFORE, None),
 }
 

@@ -743,6 +743,33 @@ def test_a_ping_without_an_answer_is_told_if_others_were_left_without_one() -> N
     assert "does not answer a ping" in conclusion.verdict
 
 
+def test_who_left_while_the_bridge_was_out_is_not_said_never_to_have_been_there() -> None:
+    conclusion = find(evidence(came(), ENTERED, ENTERED, occupant=None))
+    assert conclusion.outcome == "unknown"
+    assert conclusion.verdict.startswith(
+        '"Robot" was in the room at 1970-01-01T00:00:00.000Z, and not when the bridge came back to'
+    )
+    seen = find(evidence(came(), ENTERED, left("Robot", 333), ENTERED, occupant=None))
+    assert '"Robot" left the room at' in seen.verdict
+
+
+def test_what_the_presence_of_a_silent_bot_says_is_told() -> None:
+    busy = replace(BOT, show="dnd", status="until\n6")
+    told = ' Its presence says "dnd", "until\\n6".'
+    for given, is_told in ((evidence(SENT, HEARD, occupant=busy), True), (answered(PONG), False)):
+        assert (told in find(given._replace(occupant=busy)).verdict) is is_told
+
+
+def test_an_answer_in_another_room_is_the_cause_of_silence_in_this() -> None:
+    given = evidence(SENT, HEARD)
+    heard = given.past.heard
+    assert heard is not None
+    other = heard._replace(at=heard.at + 0.05, event=said("pong"), room="logs@x")
+    conclusion = find(given._replace(elsewhere=other))
+    assert (conclusion.outcome, conclusion.finding) == ("cause", "answer")
+    assert 'said "pong" in another room, "logs@x", 50 ms after the bridge' in conclusion.verdict
+
+
 @pytest.mark.parametrize(("id_", "is_known"), [("o1", True), ("o2", False), (None, False)])
 def test_who_left_and_is_there_under_another_nickname_is_named(
     id_: str | None, is_known: bool
