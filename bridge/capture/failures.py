@@ -25,11 +25,11 @@ MAX_WORDS = 200
 """Characters of the exception's own words that are kept."""
 
 _FRAME = re.compile(
-    r"(?:\bFile \"|\bat |\bfrom |\bin |#\d+ |\s|\()"
+    r"(?:\bFile \"|\bat |\bfrom |\bin |#\d+ |\s|\()(?:file://(?:/(?=[A-Za-z]:))?)?"
     r"(?P<file>(?:[A-Za-z]:)?[^\s\"'()<>:]*[^\s\"'()<>:/\\](?:\.[A-Za-z]\w{0,5}|(?=\", line )))"
     r"(?:\"?, line |:line |:|\()(?P<line>\d+)\b"
 )
-"""A file and a line of it, as in `File "bot.py", line 3`, `at f (/srv/bot.js:3:7)`,
+"""A file and a line of it, as in `File "bot.py", line 3`, `at f (file:///srv/bot.js:3:7)`,
 `at Bot.f(Bot.java:3)`, `in C:\\bot.cs:line 3`, `#0 /srv/bot.php(3)`, `	/srv/bot.go:3 +0x1d`."""
 
 _RUBY = re.compile(r"(?:^|\s)(?P<file>\S+\.rb):(?P<line>\d+):in ")

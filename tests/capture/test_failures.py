@@ -123,6 +123,10 @@ TRACES = {
         ("KeyError", "/srv/bot.py"),
     ),
     "JavaScript": (JAVASCRIPT, ("TypeError", "/srv/bot.js")),
+    "JavaScript, modules": (
+        JAVASCRIPT.replace("(/srv", "(file:///srv"),
+        ("TypeError", "/srv/bot.js"),
+    ),
     "Java": (JAVA, ("NullPointerException", "Bot.java")),
     "C#": (CSHARP, ("NullReferenceException", "C:\\srv\\bot.cs")),
     "Ruby": (RUBY, ("CityError", "/srv/bot.rb")),

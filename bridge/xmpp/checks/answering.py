@@ -376,9 +376,7 @@ def _compared(evidence: Evidence, ask: Ask, last: Record, left: Sequence[Record]
     often = last.is_own or len(left) >= LEFT_OUT
     detail = f"{evidence.who} answered {_question(ask.asked)} after {_ms(ask)}, "
     if since := _since_stopped(evidence, left[0]):
-        times = f", though asked {len(since)} times" if len(since) > 1 else ""
-        detail += f"and nobody since {_question(since[0])} at {iso(since[0].at)}{times}: it may "
-        detail += "have stopped."
+        detail += f"{_from(since)}: it may have stopped."
         hint = f"Let {name_of(ask.asked.sender)} say it again: if that is not answered either, "
         hint += "the program has stopped, and its own log should say where."
         if ask.asked.sender in left_out:
@@ -405,6 +403,21 @@ def _compared(evidence: Evidence, ask: Ask, last: Record, left: Sequence[Record]
         hint = f"Let {who} say it before others do. {hint}"
     detail += _differences(evidence, ask.asked, last)
     return Finding(False if often else None, detail, hint, symptom=not is_cause)
+
+
+def stopped(evidence: Evidence) -> str:
+    """Return since when the occupant has answered nobody, for the end of a sentence.
+
+    It is empty if the occupant has answered something after the bridge's last message.
+    """
+    ours = evidence.past.heard
+    since = _since_stopped(evidence, ours) if ours else []
+    return f", {_from(since)}" if since else ""
+
+
+def _from(since: Sequence[Record]) -> str:
+    times = f", though asked {len(since)} times" if len(since) > 1 else ""
+    return f"and nobody since {_question(since[0])} at {iso(since[0].at)}{times}"
 
 
 def _since_stopped(evidence: Evidence, left: Record) -> list[Record]:

@@ -215,7 +215,7 @@ def _ping(evidence: Evidence) -> Finding:
     if evidence.past.spoken and evidence.now - evidence.past.spoken[0].at <= WATCHED_SECONDS:
         detail += ", but it has spoken in the last minute."
         if answering.knows_command(evidence):
-            detail += " It had answered the same words before."
+            detail += f" It had answered the same words before{answering.stopped(evidence)}."
             return Finding(False, detail, hint)
         is_missed = evidence.is_silent or answering.is_left_out(evidence)
         return Finding(None, detail, remark=is_missed)

@@ -131,6 +131,8 @@ class Past:
     newest first."""
     moves: list[Record] = field(default_factory=list)
     """The events in which the occupant came or left, the newest first."""
+    presence_on_entry: Record | None = None
+    """The last event by which the room told us that the occupant was there, as we came in."""
     mistakable: bool = False
     """Whether `moves` may include moves of others, since the room shows neither accounts nor
     ids."""
@@ -205,6 +207,8 @@ class Past:
                 self.silenced = self.silenced or record
             case events.RoomConfigured():
                 self.configured = self.configured or record
+            case events.OccupantJoined() if named and record.earlier:
+                self.presence_on_entry = self.presence_on_entry or record
             case event if isinstance(event, VISIBLE_ACTIONS) and not record.earlier:
                 self._see(record, named=named)
 

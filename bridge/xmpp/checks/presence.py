@@ -114,9 +114,11 @@ def _is_unclear(event: events.Event) -> bool:
 
 def _left_unseen(past: Past) -> str:
     """Return that an occupant left while the bridge was out; empty if the bridge saw it leave."""
-    came, gone, entered = (next(iter(it), None) for it in (past.moves, past.gone, [past.entered]))
-    is_seen = came is not None and isinstance(came.event, events.OccupantJoined)
-    if not (came and is_seen and entered) or (gone and gone.number > came.number):
+    joined = [it for it in past.moves[:1] if isinstance(it.event, events.OccupantJoined)]
+    came = max(
+        [*filter(None, [past.presence_on_entry]), *joined], key=lambda it: it.number, default=None
+    )
+    if came is None or (past.gone and past.gone[0].number > came.number):
         return ""
     return f"was in the room at {iso(came.at)}, and not when the bridge came back to it"
 
