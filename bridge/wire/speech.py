@@ -5,6 +5,7 @@ see, `capture` the stanzas that one client sent and received.
 """
 
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import groupby, pairwise
@@ -55,6 +56,10 @@ MAX_NAMES = 64
 _SIGN = re.compile(r"(?!/me\b)(! ?|[.$#~+&%/])(?=[^\W\d])", re.IGNORECASE)
 """The sign before the word of a command; some want a blank behind it. `/me` is no command
 (XEP-0245), and `-1` or `+1` is a vote."""
+
+
+ALPHABETS = ("LATIN", "CYRILLIC", "GREEK")
+"""The alphabets with letters that look alike, as Unicode names them."""
 
 
 class Utterance(NamedTuple):
@@ -170,6 +175,18 @@ def unquoted(text: str) -> str:
 def is_command(text: str) -> bool:
     """Whether a message is a command to a program, such as `!ping`."""
     return _SIGN.match(text.lstrip()) is not None
+
+
+def odd_letter(text: str) -> str:
+    """Return the letter of a command's word that is of another alphabet than most; empty if none.
+
+    It looks like a letter of that alphabet, and a program takes it for another.
+    """
+    word = [*text.split()[:1], ""][0] if is_command(text) else ""
+    names = {letter: unicodedata.name(letter, "").split(" ")[0] for letter in word}
+    known = [name for name in map(names.get, word) if name in ALPHABETS]
+    odd = [it for it in word if names[it] in ALPHABETS and names[it] != max(known, key=known.count)]
+    return "".join(odd[:1])
 
 
 def has_arguments(command: str, text: str) -> bool:

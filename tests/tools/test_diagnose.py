@@ -95,7 +95,7 @@ async def test_who_left_before_the_bridge_came_is_looked_for_in_what_was_recorde
     assert result["verdict"] == (
         '"Robot" left the room at 1970-01-01T00:00:02.000Z: kicked by "Mallory", saying "enough"; '
         "before, it, or another occupant (the room shows neither accounts nor ids) left the room "
-        'at 1970-01-01T00:00:01.000Z: without a code, saying "early".'
+        'at 1970-01-01T00:00:01.000Z: its words were "early".'
     )
     played.publish(OccupantLeft(ROBOT, "Robot", status="seen"), at=5)
     assert "00:00:05" in (await _diagnosed(played.link))["verdict"]

@@ -260,9 +260,10 @@ def way_out(event: events.Event) -> str:
     meanings = ", ".join(events.meanings_of(getattr(event, "codes", frozenset())))
     words = getattr(event, "reason", None) or getattr(event, "status", None)
     by = f" by {name_of(actor)}" if (actor := getattr(event, "actor", None)) else ""
-    went = "without a code" if words else "no reason was given"
-    if is_lost_connection(event):
-        went = "its connection broke"
+    is_lost = is_lost_connection(event)
+    if words and not (meanings or is_lost):
+        return f"its words were {words_of(words)}{by}"
+    went = "its connection broke" if is_lost else "no reason was given"
     return f"{meanings or went}{by}{f', saying {words_of(words)}' if words else ''}"
 
 

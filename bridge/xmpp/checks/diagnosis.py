@@ -19,7 +19,7 @@ from bridge.xmpp.checks.evidence import (
     Finding,
     Outcome,
     absent,
-    is_disguised,
+    disguise,
     list_of,
     words_of,
 )
@@ -95,7 +95,7 @@ def find(evidence: Evidence) -> Conclusion:
     answer, ground = findings["answer"], "" if wrong else _ground(evidence, findings)
     if ground:
         remarks = [it.detail for name, it in findings.items() if it.remark and name != "encrypted"]
-        also = [findings["alike"].detail] if findings["alike"].ok is False else []
+        also = [findings[name].detail for name in OF_OTHERS if findings[name].ok is False]
         if evidence.ping is not None and evidence.ping.seconds is None and evidence.answers:
             also.append(findings["ping"].detail)  # it may have died since
         return Conclusion(" ".join([ground, *also, *remarks]), findings, "well", "")
@@ -184,7 +184,7 @@ def look_over(evidence: Evidence) -> tuple[Outcome, str, Finding]:
 
 
 def _ping(evidence: Evidence) -> Finding:
-    who, ping = evidence.who, evidence.ping
+    who, ping, heard = evidence.who, evidence.ping, evidence.past.heard
     if evidence.occupant is None:
         return absent(evidence)
     if ping is None:
@@ -213,10 +213,10 @@ def _ping(evidence: Evidence) -> Finding:
     if evidence.answers:
         return Finding(None, f"{detail}, but it has answered what the bridge said last.")
     if evidence.past.spoken and evidence.now - evidence.past.spoken[0].at <= WATCHED_SECONDS:
+        if heard is not None and answering.knows_command(evidence):
+            before = f"It had answered {words_of(heard.body)} before{answering.stopped(evidence)}."
+            return Finding(False, f"{detail}. {before}", hint)
         detail += ", but it has spoken in the last minute."
-        if answering.knows_command(evidence):
-            detail += f" It had answered the same words before{answering.stopped(evidence)}."
-            return Finding(False, detail, hint)
         is_missed = evidence.is_silent or answering.is_left_out(evidence)
         return Finding(None, detail, remark=is_missed)
     return Finding(False, f"{detail}.", hint)
@@ -425,10 +425,10 @@ def _silence(evidence: Evidence, body: str, said: Record) -> Finding:
             None,
             f"{who} came into the room after the bridge had said {words_of(body)}.",
         )
-    if visible(body) != body:
+    if why := disguise(body) or "hidden characters" * (visible(body) != body):
         return Finding(
             None,
-            "What the bridge said last has hidden characters, so this silence means nothing.",
+            f"What the bridge said last has {why}, so this silence means nothing.",
             "Type it anew instead of copying it.",
         )
     if (other := evidence.elsewhere) is not None:
@@ -448,8 +448,8 @@ def _silence(evidence: Evidence, body: str, said: Record) -> Finding:
             symptom=True,
         )
     seconds = evidence.now - said.at
-    hint = "Is that a command it knows, and may the bridge give it? Its own log should say that it "
-    hint += "got the message."
+    hint = "Does it know that command, and may the bridge give it? Its own log should show whether "
+    hint += "the message came."
     if seconds < THREAD_SECONDS:
         hint += " If it asks a model, wait for it by xmppWait, and look again."
     detail = f"{who} has not answered {words_of(body)}, said {seconds:,.1f} s ago."
@@ -461,21 +461,21 @@ def _commands(evidence: Evidence) -> Finding:
     public = [*islice((it for it in evidence.past.others if it.is_public), MESSAGES)]
     newest = dict[str, Record]()
     for record in public:
-        if is_disguised(record.body):
+        if disguise(record.body):
             newest.setdefault(record.sender, record)
     if not public:
         return Finding(None, "Nobody else has said anything.")
     if not newest:
         count = len(public)
         return Finding(
-            True, f"No message of others has hidden characters (looked at: the last {count})."
+            True, f"No message of others has hidden characters (looked at the last {count})."
         )
-    commands = ", ".join(
-        f"{name_of(sender)} said {words_of(record.body)} at {iso(record.at)}"
-        for sender, record in [*newest.items()][:MAX_ALIKE]
+    commands = "; ".join(
+        f"{name_of(sender)} said {words_of(it.body)} at {iso(it.at)}, which has {disguise(it.body)}"
+        for sender, it in [*newest.items()][:MAX_ALIKE]
     )
     hint = "A program takes it for another text: type it anew instead of copying it."
-    return Finding(False, f"{commands}, which has hidden characters.", hint)
+    return Finding(False, f"{commands}.", hint)
 
 
 def _said(evidence: Evidence) -> Finding:
@@ -525,7 +525,6 @@ FINDINGS: dict[str, Callable[[Evidence], Finding]] = {
 `OF_OTHERS`: what the server or the room did comes before what the program did, and a cause before
 what it explains."""
 
-OF_OTHERS = frozenset({"alike", "commands"})
+OF_OTHERS = ("alike", "commands")
 """Causes that a stranger in the room can fake. So none of them becomes the verdict. The verdict
-only gets a further sentence: for `alike` if nothing is wrong, for `commands` if too little was
-seen."""
+only gets a further sentence if no cause was found, for `alike` only if nothing is wrong."""

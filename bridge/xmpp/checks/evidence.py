@@ -10,9 +10,9 @@ from itertools import islice
 from operator import attrgetter
 from typing import Literal, NamedTuple, TypeAlias
 
-from bridge.text import JOINERS, iso, name_of, quoted, searchable, visible
+from bridge.text import JOINERS, iso, name_of, named, quoted, searchable, visible
 from bridge.wire.meaning import SIGNALS
-from bridge.wire.speech import COMMAND_CHARACTERS
+from bridge.wire.speech import COMMAND_CHARACTERS, odd_letter
 from bridge.xmpp.model import events
 from bridge.xmpp.model.faults import Place
 from bridge.xmpp.model.journal import Record
@@ -420,11 +420,17 @@ def words_of(text: object) -> str:
     return quoted(str(text), TEXT_CHARACTERS)
 
 
-def is_disguised(body: str) -> bool:
-    """Whether a message has hidden characters at its beginning, where a command would be."""
+def disguise(body: str) -> str:
+    """Return what makes a command another text than it seems, for a sentence; empty if nothing.
+
+    We look at its beginning, where a command is.
+    """
     # A joiner at the end may only seem hidden, because the next character is cut off.
     whole = body[:COMMAND_CHARACTERS].rstrip("".join(JOINERS))
-    return visible(whole) != whole
+    if visible(whole) != whole:
+        return "hidden characters"
+    odd = odd_letter(whole)
+    return f"{quoted(odd)} ({named(odd)}) among letters of another alphabet" if odd else ""
 
 
 def absent(evidence: Evidence) -> Finding:

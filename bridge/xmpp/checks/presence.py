@@ -172,7 +172,7 @@ def _departure(gone: Record) -> tuple[str, str]:
         return detail, first_row(MEANINGS, situation, None).hint.format_map(CLIENT_WORDS)
     hint = "It ended, or lost its connection: look at the program, and start it again."
     if not _is_unclear(event):
-        hint = f"The words may be the server's, and say why it was put out. Or: {hint}"
+        hint = f"If the words are the server's, they say why it was put out. If not: {hint}"
     return detail, hint
 
 

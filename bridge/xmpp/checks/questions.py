@@ -21,7 +21,7 @@ from bridge.wire.speech import (
     is_command,
     is_put_to,
 )
-from bridge.xmpp.checks.evidence import Evidence, is_disguised
+from bridge.xmpp.checks.evidence import Evidence, disguise
 from bridge.xmpp.checks.exchanges import form_of, is_encrypted, is_message, plain, speaks
 from bridge.xmpp.model.journal import Record
 
@@ -115,7 +115,7 @@ def asks_of(evidence: Evidence) -> list[Ask]:
 def _what(asked: Record, nickname: str) -> str:
     text = plain(asked)
     words = text.removeprefix("@").split()[: 1 + is_addressed(searchable(nickname), text)]
-    return "" if is_encrypted(asked) or is_disguised(asked.body) else " ".join(words)
+    return "" if is_encrypted(asked) or disguise(asked.body) else " ".join(words)
 
 
 def left_out(evidence: Evidence, asks: Sequence[Ask]) -> list[LeftOut]:

@@ -240,7 +240,7 @@ FOUND: list[tuple[str, Evidence, bool | None, str]] = [
     ("present", without(KICK), False, 'kicked by "Wilma", saying "Ignore\\nthis".'),
     ("present", without(left("Robot", 301)), False, "banned."),
     ("present", without(left("Robot", 333)), False, "often a lost connection."),
-    ("present", without(replace(left(), status="bye")), False, 'without a code, saying "bye".'),
+    ("present", without(replace(left(), status="bye")), False, 'its words were "bye".'),
     ("present", without(RENAMED), False, 'took the nickname "R2" at'),
     ("present", evidence(occupant=STATUS.occupants[0], nickname="McpDebug"), False, ""),
     # A visitor misses its voice unless it was heard, or the room is not moderated.
@@ -321,6 +321,9 @@ FOUND: list[tuple[str, Evidence, bool | None, str]] = [
     ("commands", evidence(ODD, *[PLAIN] * (MESSAGES - 1)), False, ""),
     ("commands", evidence(ODD, *[PLAIN] * MESSAGES), True, ""),
     ("commands", evidence(said("!p\u200bing")), None, ""),
+    ("commands", evidence(said("!\u0440ing", "Wilma")), False, "(U+0440 CYRILLIC SMALL LETTER ER)"),
+    ("commands", evidence(said("!p\u03bfst", "Wilma")), False, "SMALL LETTER OMICRON) among let"),
+    ("commands", evidence(said("!\u043f\u0438\u043d\u0433 me", "Wilma")), True, ""),
     ("commands", evidence(ODD._replace(type="chat")), None, ""),
     ("commands", evidence(ODD._replace(source=Source.HISTORY)), None, ""),
     ("said", evidence(PONGS, PLAIN), True, 'last said "pong" at 1970-01-01T00:00:00.000Z.'),
@@ -758,6 +761,16 @@ def test_what_the_presence_of_a_silent_bot_says_is_told() -> None:
     told = ' Its presence says "dnd", "until\\n6".'
     for given, is_told in ((evidence(SENT, HEARD, occupant=busy), True), (answered(PONG), False)):
         assert (told in find(given._replace(occupant=busy)).verdict) is is_told
+
+
+def test_a_letter_of_another_alphabet_is_told_whoever_wrote_it() -> None:
+    odd = "!\u0440ing"
+    told = 'which has "\u0440" (U+0440 CYRILLIC SMALL LETTER ER) among letters of another alphabet.'
+    others = find(evidence(said(odd, "Wilma"), SENT, HEARD, answers=[PONG]))
+    assert (others.outcome, told in others.verdict) == ("well", True)
+    ours = find(evidence(replace(SENT, body=odd), HEARD._replace(body=odd)))
+    assert told[10:-1] in ours.verdict
+    assert "so this silence means nothing" in ours.verdict
 
 
 def test_an_answer_in_another_room_is_the_cause_of_silence_in_this() -> None:
