@@ -447,12 +447,8 @@ NAMED: dict[str, tuple[list[str], str]] = {
         "Another session took over",
     ),
     "a comment of XML before each stanza, which names no direction": (
-        ["<!-- In So 23 Okt 2016 12:14:57 CEST -->", BOUNCE],
-        "is not in it",
-    ),
-    "blocks of code in Markdown": (
-        ["1. Send: ", "```xml", says("hi")[4:], "```", "2. Received: ", "```xml", BOUNCE, "```"],
-        "The client sent it in line 3",
+        ["<!-- In So 23 Okt 2016 12:14:57 CEST -->", bounce("gone", "ann@x.example/y")[4:]],
+        'Nobody is there at "ann@x.example"',
     ),
     "an element of the logger's own around each stanza": (
         [f"got: <box>{BOUNCE}</box>"],
@@ -719,6 +715,12 @@ def test_a_line_that_names_a_condition_is_quoted_without_secrets(words: str) -> 
     said = named_in(words.format("hunter2"))
     assert "names" in said
     assert "hunter2" not in said
+
+
+def test_a_word_for_the_direction_may_stand_before_a_block_of_code() -> None:
+    ask = "<r xmlns='urn:xmpp:sm:3'/>"
+    log = ["1. Send stanza:", "```xml", ask, "```", "2. Received stanza:", "```xml", ask, "```"]
+    assert [each.sent for each in captured(*log)] == [True, False]
 
 
 def test_a_word_for_the_direction_may_stand_on_a_line_of_the_same_logger() -> None:
