@@ -13,12 +13,7 @@ from functools import lru_cache
 from typing import NamedTuple
 from xml.etree.ElementTree import Element
 
-from bridge.capture.formats import (
-    ALONE_WORDS,
-    RECEIVED_WORDS,
-    SENT_WORDS,
-    WEAK_WORDS,
-)
+from bridge.capture import formats
 from bridge.newest import Newest
 from bridge.wire import names
 from bridge.wire.names import domain_of, lower_bare
@@ -145,15 +140,13 @@ def _words_in(shape: str) -> list[Word]:
     for token in _TOKEN.finditer(shape):
         text = token[0].lower()
         arrow = _ARROW.fullmatch(text)
-        sent = (
-            text in SENT_WORDS or text == ">" or (arrow is not None and bool(arrow[1] or arrow[2]))
-        )
-        received = text in RECEIVED_WORDS or text == "<" or (arrow is not None and not sent)
+        sent = text in formats.SENT_WORDS or bool(arrow and (arrow[1] or arrow[2]))
+        received = text in formats.RECEIVED_WORDS or (arrow is not None and not sent)
         if not sent and not received:
             continue
         behind = shape[token.end() :]
         is_last = not any(each.isalnum() for each in behind)
-        strong = text not in WEAK_WORDS and (text not in ALONE_WORDS or is_last)
+        strong = text not in formats.WEAK_WORDS and (text not in formats.ALONE_WORDS or is_last)
         key = f"{shape[: token.start()]}\0{behind}"
         if sent and _ACTOR.search(shape[: token.start()]):
             sent = False

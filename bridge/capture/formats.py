@@ -12,7 +12,7 @@ from bridge.wire.names import CONDITIONS
 SENT_WORDS = frozenset(
     (  # noqa: SIM905 - as a list it would take thirty lines
         "send sent sending sends out outgoing outbound tx xmit transmit transmitted transmitting "
-        "write writing wrote written → ⇒ ⮊ c request client output to up o "
+        "write writing wrote written > → ⇒ ⮊ c request client output to up o "
         "gesendet sende senden enviado enviando envoyé envoi inviato verzonden wysłano skickat "
         "отправлено отправка 发送 送信 보냄"
     ).split()
@@ -22,7 +22,7 @@ SENT_WORDS = frozenset(
 RECEIVED_WORDS = frozenset(
     (  # noqa: SIM905 - as above
         "recv rcv rcvd recvd receive received recieved receiving receives in incoming inbound rx "
-        "read reading got ← ⇐ ⮈ s response reply server input from down i "
+        "read reading got < ← ⇐ ⮈ s response reply server input from down i "
         "empfangen empfange recibido recibiendo reçu réception ricevuto ontvangen odebrano "
         "mottaget получено получение 接收 受信 받음"
     ).split()

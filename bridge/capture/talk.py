@@ -15,23 +15,8 @@ from bridge.capture.stanza import MAX_TEXT, QUOTED, LogPlace, Stanza, spaces_of
 from bridge.capture.waiting import PATIENCE_STANZAS, AwaitedStanzas
 from bridge.newest import Newest
 from bridge.text import counted, quoted, searchable
-from bridge.wire import names
+from bridge.wire import names, speech
 from bridge.wire.meaning import ENCRYPTIONS, SIGNALS
-from bridge.wire.speech import (
-    ANSWER_SECONDS,
-    COMMAND_CHARACTERS,
-    LOOP_ROUNDS,
-    MAX_CIRCLE,
-    SELF_ANSWERS,
-    Utterance,
-    circles,
-    has_arguments,
-    is_addressed,
-    is_command,
-    is_named,
-    is_put_to,
-    unquoted,
-)
 
 PROMPT_STANZAS = PATIENCE_STANZAS // 2 + 1
 """In a log without times, an answer is prompt among so many stanzas after the message."""
@@ -46,7 +31,7 @@ MIN_ANSWERS = 2
 MAX_HISTORY = 8
 """We remember at most so many messages of the history that ask for an answer."""
 
-MAX_TURNS = 2 * MAX_CIRCLE * LOOP_ROUNDS
+MAX_TURNS = 2 * speech.MAX_CIRCLE * speech.LOOP_ROUNDS
 """We look for a loop in so many messages. A program may say several in its turn."""
 
 MIN_ARGUMENTS = 8
@@ -142,7 +127,7 @@ class Talk:
         """Whether the client has shown that it encrypts."""
         self.accounts = Newest[str, str](MAX_ANSWERED)
         """The bare JIDs of occupants, where the room shows them, by the occupant JID."""
-        self.turns = deque[Utterance](maxlen=MAX_TURNS)
+        self.turns = deque[speech.Utterance](maxlen=MAX_TURNS)
         """The latest live messages in `said.room`, in which programs may answer each other."""
         self.repeats = False
         """Whether the client's latest two messages are alike but for numbers."""
@@ -246,16 +231,16 @@ class Talk:
             return Claim.QUESTION if body.startswith(self._command) else Claim.NONE
         known = rooms.by_jid.get(room)
         name = self._nickname or (known.nickname if known else "")
-        words = unquoted(body)
-        names_it = is_named(name, words)
+        words = speech.unquoted(body)
+        names_it = speech.is_named(name, words)
         answers = self.answered.get(key_of(body), 0)
-        if (names_it and is_put_to(name, words)) or (
-            answers and answers >= (1 if is_command(body) else MIN_ANSWERS)
+        if (names_it and speech.is_put_to(name, words)) or (
+            answers and answers >= (1 if speech.is_command(body) else MIN_ANSWERS)
         ):
             return Claim.QUESTION
         if names_it:
             return Claim.MENTION
-        return Claim.COMMAND if is_command(words) else Claim.NONE
+        return Claim.COMMAND if speech.is_command(words) else Claim.NONE
 
     def is_answer_aside(self, heard: Heard, place: str) -> bool:
         """Whether what the client says in this `place` answers what it heard.
@@ -323,8 +308,8 @@ class Talk:
         is_next = message.is_public and (self.said is None or self.said.room == message.room)
         if not is_next or (message.seconds is None and not self._is_turn(message, is_sent)):
             self.turns.clear()
-        text, at = key_of(message.body)[:COMMAND_CHARACTERS], message.seconds or 0.0
-        self.turns.append(Utterance(message.nickname, at, text, number=message.number))
+        text, at = key_of(message.body)[: speech.COMMAND_CHARACTERS], message.seconds or 0.0
+        self.turns.append(speech.Utterance(message.nickname, at, text, number=message.number))
 
     def _is_turn(self, message: Heard, is_sent: bool) -> bool:
         """Whether in a log without times a message is probably a program's answer.
@@ -370,12 +355,12 @@ class Talk:
         room = rooms.at(message.room)
         own = message._replace(nickname=room.nickname if room else "")
         self._take_turn(own, is_sent=True)
-        for circle in circles(self.turns):
+        for circle in speech.circles(self.turns):
             is_newest = circle.turns[-1].number == message.number
             if is_newest and circle.is_fast and not circle.is_commanded:
                 *others, _ = sorted(circle.names, key=lambda name: name == circle.turns[-1].who)
                 words = {"other": " and ".join(map(quoted, others)), "room": quoted(message.room)}
-                count = circle.size * LOOP_ROUNDS
+                count = circle.size * speech.LOOP_ROUNDS
                 yield cause("loop", message.place, about=message.room, count=count, **words)
 
     def _take_answer(self, heard: Heard, message: Heard) -> Iterator[Disproof]:
@@ -384,7 +369,7 @@ class Talk:
         if not self.is_crowded:  # otherwise it may be the answer to another message
             self.answered.add(words, self.answered.get(words, 0) + 1)
         self.answering = heard.nickname
-        if message.is_public and is_command(heard.body):
+        if message.is_public and speech.is_command(heard.body):
             self.answers_in_public = True
             yield Disproof(f"private {WHISPER} ", is_of_all=True)
 
@@ -394,7 +379,7 @@ class Talk:
             asker = late.stanza.element.get("from", "")
             if message.room == names.lower_bare(asker) and late.stanza.seconds is None:
                 is_next = self.heard is not None and str(self.heard.number) == key[1]
-                if is_next or is_named(asker.partition("/")[2], message.body):
+                if is_next or speech.is_named(asker.partition("/")[2], message.body):
                     del self.waiting.overdue[key]
                     yield Disproof(key_of_finding(key[0], "", message.room))
 
@@ -412,7 +397,7 @@ def key_of(body: str) -> str:
 def is_prompt(before: Heard, after: Heard) -> bool:
     """Whether a message came soon after another."""
     if after.seconds is not None and before.seconds is not None:
-        return 0 <= after.seconds - before.seconds <= ANSWER_SECONDS
+        return 0 <= after.seconds - before.seconds <= speech.ANSWER_SECONDS
     return after.number - before.number <= PROMPT_STANZAS
 
 
@@ -483,7 +468,7 @@ def looped(talk: Talk, message: Heard, element: Element) -> Iterator[Finding]:
     room = message.room
     if talk.reflection and is_prompt(talk.reflection, message):
         repeats = talk.self_answers + 1 if talk.answers_itself(message, element) else 0
-        if repeats >= SELF_ANSWERS:
+        if repeats >= speech.SELF_ANSWERS:
             yield cause("answers-itself", message.place, about=room, room=quoted(room))
     elif talk.history and is_prompt(talk.history[-1], message):
         yield from _answers_history(talk, message, body)
@@ -499,12 +484,12 @@ def _answers_history(talk: Talk, message: Heard, body: str) -> Iterator[Finding]
     """
     latest = talk.history[-1]
     repeats = len(talk.history) > 1 and talk.said is not None and talk.said.body == message.body
-    echoed = [each for each in talk.history if has_arguments(each.body, body)]
+    echoed = [each for each in talk.history if speech.has_arguments(each.body, body)]
     talk.echoes += bool(echoed)
     words = {"what": quoted(latest.body, QUOTED), "room": quoted(message.room)}
     finding = cause("answers-history", message.place, about=message.room, **words)
     if (
-        any(is_addressed(each.nickname, body) for each in talk.history)
+        any(speech.is_addressed(each.nickname, body) for each in talk.history)
         or repeats
         or talk.echoes > 1
         or any(len(each.body.partition(" ")[2]) >= MIN_ARGUMENTS for each in echoed)
@@ -523,7 +508,7 @@ def _guessed(talk: Talk, heard: Heard, body: str) -> Iterator[Finding]:
 
 def _exchange(asked: str, answer: str) -> str:
     """Return what is the same whenever a command is answered alike: its first word, the answer."""
-    words = key_of(asked).split() if is_command(asked) else [key_of(asked)]
+    words = key_of(asked).split() if speech.is_command(asked) else [key_of(asked)]
     return f"{words[0]} {key_of(answer)}"
 
 
@@ -535,7 +520,7 @@ def former_name(talk: Talk, rooms: Rooms, message: Heard) -> Iterator[Finding]:
     if heard is None or not message.is_public:
         return
     former, nickname = room.former_nickname, room.nickname
-    if is_named(former, heard.body) and not is_named(nickname, heard.body):
+    if speech.is_named(former, heard.body) and not speech.is_named(nickname, heard.body):
         words = {"former": quoted(former), "nickname": quoted(nickname)}
         yield cause("old-name", message.place, about=room.jid, room=quoted(room.jid), **words)
 
