@@ -161,8 +161,9 @@ class _Entry(NamedTuple):
     """The entry's first line, if the entry may go on in the next line."""
 
     def fragment(self, elements: list[Element], text: str) -> Fragment:
-        own = () if self.head is None else (self.head + text,)
-        return Fragment(*self[:4], elements, text, (*self.sources, *own), self.sent)
+        texts = filter(None, (text, self.first)) if self.head is not None else ()
+        written = (*self.sources, *[f"{self.head}{each}" for each in texts])
+        return Fragment(*self[:4], elements, text, written, self.sent)
 
     def meant(self, text: str) -> str:
         """Return what a line of it means."""

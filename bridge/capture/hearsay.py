@@ -35,46 +35,15 @@ _ESCAPES = re.compile(r"""(?:\\[nrt]|[\\"'\s\u2018-\u201f])+""")
 class _Text(NamedTuple):
     """What somebody said."""
 
-    text: str
-    """It is as `_plain` has it, with a line's end before it."""
     lines: list[str]
     """The lines that have XMPP in them, as they were said."""
     plain_lines: list[str]
     number: int
     """The line of the log in which it was said."""
 
-    def begins(self, ways: list[str], joined: str, *, is_part: bool) -> bool:
-        """Whether somebody said a line that begins with one of `ways`.
-
-        If the log may be wrapped, these have no line's end before them, and may stand anywhere in
-        `joined`, the text in one line. An entry without its end may begin with all that somebody
-        said, from one of the lines on.
-        """
-        is_wrapped = not ways[0].startswith("\n")
-        text = joined if is_wrapped else self.text
-        for way in ways:  # a comprehension takes half as long again
-            if way in text:
-                return True
-        tails = _tails_of(self.text) if is_part else ()
-        whole = [tail.replace("\n", "") if is_wrapped else tail for tail in tails]
-        return any(way.startswith(tail) for tail in whole for way in ways)
-
-    def is_in(self, text: str, ways: list[str], joined: str, *, is_part: bool) -> bool:
-        """Whether an entry with the XML `text`, if any, prints what somebody said, or a part of it.
-
-        The words of somebody who said only a beginning, or an end, hide no entry.
-        """
-        if text and text in joined:
-            return True
-        if is_part:
-            long = [said for said in self.plain_lines if len(said) > MIN_SAID]
-            return any(said in way for way in ways for said in long)
-        rows = [way for way in ways if not text or text not in way.replace("\n", "")]
-        return any(way.endswith(said) for way in rows for said in self.plain_lines)
-
 
 class Hearsay(Newest[str, _Text]):
-    """Texts of strangers that have XMPP in them, by the text in one line."""
+    """Texts of strangers that have XMPP in them, by what `_plain` makes of each."""
 
     def __init__(self) -> None:
         super().__init__(MAX_SAID)
@@ -92,26 +61,27 @@ class Hearsay(Newest[str, _Text]):
         for said in _texts_of(fragment):
             if any(map(said.__contains__, TELLING)):
                 lines = [each for each in said.split("\n") if any(map(each.__contains__, TELLING))]
-                plain = f"\n{_plain(said)}"[:MAX_SAID_CHARACTERS]
-                heard = _Text(plain, lines, [*map(_plain, lines)], fragment.place.line)
-                self.add(plain.replace("\n", ""), heard)
+                heard = _Text(lines, [*map(_plain, lines)], fragment.place.line)
+                self.add(_plain(said)[:MAX_SAID_CHARACTERS], heard)
         while sum(map(len, self)) > MAX_SAID_CHARACTERS:
             self.popitem(last=False)
 
-    def line_of(self, fragment: Fragment, *, was_met: bool, is_wrapped: bool) -> int:
+    def line_of(self, fragment: Fragment, *, was_met: bool) -> int:
         """Return the line in which somebody said what an entry prints; 0 if nobody did.
 
-        The entry has it at its beginning, or stands in a place that was not met.
+        A program may print a part, such as the arguments of a command. So somebody said the whole
+        entry; or an entry without its end begins with the end of what somebody said; or an entry
+        in a place that was not met has what somebody said in it.
         """
         ways = [way for each in fragment.written if (way := _plain(each))]
-        needles = [way.replace("\n", "") if is_wrapped else f"\n{way}" for way in ways]
         is_part = fragment.elements[-1:] != [] and fragment.elements[-1].tag == HOLE
-        text = "" if fragment.is_row or was_met else _plain(fragment.text).replace("\n", "")
-        for joined, said in self.items() if ways else ():
-            if said.begins(needles, joined, is_part=is_part):
-                return said.number
-            if not was_met and said.is_in(text, ways, joined, is_part=is_part):
-                return said.number
+        text = "" if fragment.is_row or was_met else _plain(fragment.text)
+        for said, heard in self.items() if ways else ():
+            for way in ways:  # a comprehension takes half as long again
+                if way in said or (is_part and _goes_on(said, way)):
+                    return heard.number
+            if not was_met and _has(text, ways, said, heard, is_part=is_part):
+                return heard.number
         return 0
 
     def without(self, line: str) -> str:
@@ -132,15 +102,31 @@ def _texts_of(fragment: Fragment) -> Iterator[str]:
         yield from map(html.unescape, _MARKUP.split(fragment.text))
 
 
-def _tails_of(said: str) -> Iterator[str]:
-    """Yield what somebody said from each line's end on, if enough XMPP follows to be a refusal."""
-    at = 0
-    while (at := said.find("\n", at) + 1) > 0:
-        if len(said) - said.find("<", at) > MIN_SAID and "<" in said[at:]:
-            yield said[at - 1 :]
+def _goes_on(said: str, way: str) -> bool:
+    """Whether an entry begins with the end of what somebody said, which is enough for a refusal."""
+    at = said.find(way[: MIN_SAID + 1])
+    while at >= 0:
+        if way.startswith(said[at:]):
+            return True
+        at = said.find(way[: MIN_SAID + 1], at + 1)
+    return False
+
+
+def _has(text: str, ways: list[str], said: str, heard: _Text, *, is_part: bool) -> bool:
+    """Whether an entry with the XML `text`, if any, has in it what somebody said.
+
+    The words of somebody who said only a beginning, or an end, hide no entry.
+    """
+    if text and text in said:
+        return True
+    if is_part:
+        long = [line for line in heard.plain_lines if len(line) > MIN_SAID]
+        return any(line in way for way in ways for line in long)
+    rows = [way for way in ways if not text or text not in way]
+    return any(way.endswith(line) for way in rows for line in heard.plain_lines)
 
 
 def _plain(text: str) -> str:
-    """Return the lines of a text as `Fragments` reads them, without what escapes differ in."""
+    """Return a text as `Fragments` reads it, in one line, without what escapes differ in."""
     lines = [mended(unbraced(of_terms(line))) for line in html.unescape(text).split("\n")]
-    return "\n".join([_ESCAPES.sub("", line) for line in lines])
+    return "".join([_ESCAPES.sub("", line) for line in lines]).casefold()

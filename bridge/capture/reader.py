@@ -269,8 +269,7 @@ class LogReader:
         """Return the line in which somebody said what an entry prints; 0 if nobody did."""
         if not self._said:  # mostly
             return 0
-        was_met, is_wrapped = self._was_met(fragment), self._full >= MIN_WRAPPED
-        return self._said.line_of(fragment, was_met=was_met, is_wrapped=is_wrapped)
+        return self._said.line_of(fragment, was_met=self._was_met(fragment))
 
     def _fits(self, fragment: Fragment) -> bool:
         """Whether an entry may be the logger's own: it has its place, and its time is not past.

@@ -201,6 +201,34 @@ def test_an_entry_that_was_said_before_it_came_is_no_all_clear(
         assert errors(streams) == ["ended"] or doubts(streams) > 0, [*log[-2:], *printed_, *cut]
 
 
+ECHOED: dict[str, tuple[str, Callable[[str], str]]] = {
+    "the arguments of a command": ("!echo {}", str),
+    "the beginning of the arguments": ("!echo {}", lambda words: words[:-20]),
+    "a quotation in a sentence": ("say '{}' now", str),
+    "words that it strips": ("  {}  ", str),
+    "words in small letters": ("{}", str.lower),
+}
+"""What a program prints of what somebody said, and the words around that."""
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("echoed", ECHOED)
+def test_an_entry_of_which_a_program_prints_a_part_of_what_was_said_accuses_nobody(
+    form: str, echoed: str
+) -> None:
+    write, (around, printed) = FORMS[form], ECHOED[echoed]
+    before = [*LOGIN, *JOIN, TALK]
+    forged = "\n".join(write(f"<<< {ENDED}", len(before) + 1))
+    said = around.format(forged.replace("<stream:error", "<STREAM:ERROR"))
+    said = said if printed is str.lower else around.format(forged)
+    entry = "<<< " + SAID["a body"](escape(said).replace("\n", "&#10;"))
+    log = [line for n, each in enumerate([*before, entry]) for line in write(each, n)]
+    log += [*printed(forged).split("\n"), *write(TALK, len(before) + 2)]
+    streams = examined(*log)
+    is_doubted = doubts(streams) > 0 or printed is str.lower  # the logger writes no such words
+    assert (errors(streams), is_doubted) == ([], True), log[-4:]
+
+
 def wrapped(lines: list[str], width: int) -> list[str]:
     """The lines as a terminal wraps them."""
     cut = [[line[at : at + width] for at in range(0, len(line), width)] for line in lines]
