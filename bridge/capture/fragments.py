@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 from xml.etree.ElementTree import Element
 
+from bridge.capture import escapes
 from bridge.capture.directions import MAX_SHAPES, has_word, shape_of
 from bridge.capture.elements import (
     BOSH_BODY,
@@ -23,15 +24,6 @@ from bridge.capture.elements import (
     refusal_in,
     start_in,
     unwrapped,
-)
-from bridge.capture.escapes import (
-    mended,
-    opens_field,
-    unbraced,
-    undoubled,
-    unescaped,
-    unquoted,
-    way_of,
 )
 from bridge.capture.formats import CONTAINER, DISCONNECTING, ROWS, TYPED
 from bridge.capture.stanza import HOLE, LogPlace
@@ -221,11 +213,11 @@ class Fragments:
 
     def feed(self, line: Line) -> list[Fragment]:
         """Read a line; return the fragments that are surely whole by now, and the holes."""
-        text = unbraced(line.text)
+        text = escapes.unbraced(line.text)
         is_bare = " xmlns=" in text and "<" not in text
         if is_bare or ("stream:" in text and not _STANZA.search(text)):
             is_in_stanza = self._open is not None and not self._rest.text.startswith("<stream:")
-            text = text if is_in_stanza else mended(text)
+            text = text if is_in_stanza else escapes.mended(text)
         line = line if text is line.text else line._replace(text=text)
         fragments = self._begin(line) if self._open is None else self._go_on(line)
         while self._entries and self._open is None:
@@ -253,7 +245,7 @@ class Fragments:
             return False
         if not text[:1].isspace() and not (text := _without_container(text))[:1].isspace():
             return False
-        text = unbraced(text)
+        text = escapes.unbraced(text)
         tag, before = text.lstrip(), self._rest.text
         # Only its end tag may follow.
         behind = tag.find("<", 1)
@@ -299,7 +291,7 @@ class Fragments:
         start, meaning = start_in(text), None
         if start is not None:
             self._has_raw = not self._is_escaped
-        elif (meaning := way_of(text, has_raw=self._has_raw)) is not None:
+        elif (meaning := escapes.way_of(text, has_raw=self._has_raw)) is not None:
             self._is_escaped = not self._has_raw
             line = line._replace(sources=(*line.sources, text))
             text = meaning(text)
@@ -381,10 +373,10 @@ class Fragments:
                 for quote in '"' if is_erlang else "'\"":
                     self._marks.setdefault(f"{mark[:-1]}{quote}", set()).add(entry.shape)
             return self._of_data(entry, xml, mark)
-        if opens_field(head, xml):
-            entry = entry._replace(meaning=undoubled)
-            xml = undoubled(xml)
-        xml, behind = unquoted(head, xml)
+        if escapes.opens_field(head, xml):
+            entry = entry._replace(meaning=escapes.undoubled)
+            xml = escapes.undoubled(xml)
+        xml, behind = escapes.unquoted(head, xml)
         root = _ROOT.match(xml)
         last_tag = f"</{root[1]}" if root else ""
         is_begun = root is not None and last_tag not in xml and "/>" not in xml
@@ -484,7 +476,7 @@ class Fragments:
         entry, self._open = self._opened(), None
         if self._binary:
             data, self._binary = "\n".join(self._binary), []
-            return [entry.part(unescaped(data, is_bytes=True))]
+            return [entry.part(escapes.unescaped(data, is_bytes=True))]
         text = self._rest.text[: self._length or None]
         if text.strip().endswith("?>"):  # the declaration of XML, alone
             return [entry.fragment([], text)]
@@ -535,8 +527,8 @@ class Fragments:
         else:
             end_at = xml.rfind(mark[-1])
         if end_at < 0:
-            return [entry.part(unescaped(xml, is_bytes=True))]
-        return self._join(entry, unescaped(xml[:end_at], is_bytes=True))
+            return [entry.part(escapes.unescaped(xml, is_bytes=True))]
+        return self._join(entry, escapes.unescaped(xml[:end_at], is_bytes=True))
 
     def _join(self, entry: _Entry, text: str) -> list[Fragment]:
         """Return the stanzas that end in a socket's data; keep the beginning of another stanza."""
