@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import chdir, contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -14,10 +14,12 @@ from unittest.mock import patch
 
 from bridge.cli import main
 from bridge.logs import QUIET
+from bridge.settings import sources
 from tests.e2e.bridge_process import COMMAND
 
 HANDLED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """The signals that a command handles, and ignores at its end."""
+PLACES = sources.places
 
 
 def run_here(
@@ -27,6 +29,11 @@ def run_here(
 
     What it starts has its stdin, stdout and stderr. An event loop must not be running here.
     """
+
+    def places(environ: Mapping[str, str], cwd: Path, _: Path) -> dict[Path, bool]:
+        # The package is the checkout's, which may have a developer's `.env` beside it.
+        return PLACES(environ, cwd, home / "package")
+
     words = [*map(str, command)]
     variables = {"PATH": "/usr/bin:/bin", "HOME": str(home), **environment}
     with TemporaryFile() as stdin, TemporaryFile() as stdout, TemporaryFile() as stderr:
@@ -37,6 +44,7 @@ def run_here(
             chdir(home),
             patch.dict(os.environ, variables, clear=True),
             patch.object(sys, "argv", [COMMAND, *words]),
+            patch.object(sources, "places", places),
             _instead("stdin", 0, stdin.fileno()),
             _instead("stdout", 1, stdout.fileno()),
             _instead("stderr", 2, stderr.fileno()),
