@@ -10,6 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.e2e import noise
 from tests.e2e.checking import run
+from tests.e2e.here import run_here
 from tests.e2e.watching import shell
 from tests.faults import scripted_server as scripted
 from tests.faults.scripted_server import HONEST, ScriptedServer, Wire
@@ -90,33 +91,32 @@ def _metrics(text: str) -> dict[str, list[tuple[dict[str, str], float]]]:
     }
 
 
-async def test_prometheus_gets_every_stage_of_every_room(
-    prosody: XmppServer, tmp_path: Path
-) -> None:
+def test_prometheus_gets_every_stage_of_every_room(prosody: XmppServer, tmp_path: Path) -> None:
     rooms = [prosody.room(), prosody.room()]
     environment = prosody.environment(MUC_ROOM=",".join(rooms))
-    code, checking = await run(tmp_path, environment, "--format", "prometheus")
-    assert (code, checking.err) == (0, "")
-    metrics = _metrics(checking.out)
+    form = ("check", "--format", "prometheus")
+    ran = run_here(tmp_path, *form, **environment)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    metrics = _metrics(ran.stdout)
     assert metrics["up"] == [({"room": room}, 1.0) for room in rooms]
     for room in rooms:
         stages = [labels["stage"] for labels, _ in metrics["seconds"] if labels["room"] == room]
         assert {"resolve", "tls", "sasl", "join", "leave"} <= set(stages)
     assert all(364 < days <= 365 for _, days in metrics["certificate_days"])
-    code, checking = await run(tmp_path, {}, "--format", "prometheus")
-    assert (code, _metrics(checking.out)["up"]) == (2, [({"room": ""}, 0.0)])
+    ran = run_here(tmp_path, *form)
+    assert (ran.returncode, _metrics(ran.stdout)["up"]) == (2, [({"room": ""}, 0.0)])
 
 
-async def test_a_limit_is_said_and_only_crit_fails(sandbox: XmppServer, tmp_path: Path) -> None:
+def test_a_limit_is_said_and_only_crit_fails(sandbox: XmppServer, tmp_path: Path) -> None:
     environment = sandbox.environment()
-    code, checking = await run(tmp_path, environment, "--warn", "1")
-    assert (code, "limit 1 ms (--warn)" in checking.out.splitlines()[-1]) == (0, True)
-    code, checking = await run(tmp_path, environment, "--crit", "1", "--json")
-    told = json.loads(checking.out)
-    assert (code, told["ok"]) == (1, True)
+    ran = run_here(tmp_path, "check", "--warn", "1", **environment)
+    assert (ran.returncode, "limit 1 ms (--warn)" in ran.stdout.splitlines()[-1]) == (0, True)
+    ran = run_here(tmp_path, "check", "--crit", "1", "--json", **environment)
+    told = json.loads(ran.stdout)
+    assert (ran.returncode, told["ok"]) == (1, True)
     (slow,) = told["warnings"]
     assert "limit 1 ms (--crit)" in slow
-    assert checking.err == f"xmpp-bridge: {slow}\n"
+    assert ran.stderr == f"xmpp-bridge: {slow}\n"
 
 
 MOST_CHARACTERS = 6_000

@@ -11,6 +11,7 @@ from bridge.tools.entries import NOTICE
 from bridge.xmpp.model.message_body import MAX_BODY_BYTES
 from tests.e2e.bridge_process import COMMAND, run_in
 from tests.e2e.checking import XTERM
+from tests.e2e.here import run_here
 from tests.e2e.watching import Watching, run, shell
 from tests.faults.scene import configure
 from tests.servers.server import XmppServer
@@ -103,12 +104,12 @@ async def test_another_room_gets_it_alone_and_not_the_password_of_the_default_ro
     assert (code, "MUC_PASSWORD" in err) == (1, True)
 
 
-async def test_a_servers_words_are_quoted_without_what_is_said_to_models(
+def test_a_servers_words_are_quoted_without_what_is_said_to_models(
     prosody: XmppServer, tmp_path: Path
 ) -> None:
-    environment = prosody.environment(XMPP_PASSWORD="wrong")
-    code, _, err = await run(tmp_path, environment, "send", "hello")
-    assert (code, 'refused the login of bot@localhost ("' in err, NOTICE in err) == (1, True, False)
+    ran = run_here(tmp_path, "send", "hello", **prosody.environment(XMPP_PASSWORD="wrong"))
+    is_quoted = 'refused the login of bot@localhost ("' in ran.stderr
+    assert (ran.returncode, is_quoted, NOTICE in ran.stderr) == (1, True, False)
 
 
 @pytest.mark.parametrize(
@@ -177,14 +178,15 @@ async def test_a_person_is_asked_on_the_terminal_and_only_a_yes_is_one(
     assert told in sending.out
 
 
-async def test_the_rate_holds_over_the_runs_and_those_of_diagnose(
+def test_the_rate_holds_over_the_runs_and_those_of_diagnose(
     sandbox: XmppServer, tmp_path: Path
 ) -> None:
     environment = sandbox.environment(BRIDGE_SEND_RATE="1")
     # What was not sent does not count.
-    assert (await run(tmp_path, environment, "send", " "))[0] == 2
-    assert (await run(tmp_path, environment, "send", "hi"))[0] == 0
-    for command, *arguments in (("send", "hi"), ("diagnose", "Fred", "--say", "hi")):
-        code, out, err = await run(tmp_path, environment, command, *arguments)
-        assert (code, out, "1 message a minute may be sent" in err) == (1, "", True)
-        assert "BRIDGE_SEND_RATE in the environment" in err
+    assert run_here(tmp_path, "send", " ", **environment).returncode == 2
+    assert run_here(tmp_path, "send", "hi", **environment).returncode == 0
+    for command in (("send", "hi"), ("diagnose", "Fred", "--say", "hi")):
+        ran = run_here(tmp_path, *command, **environment)
+        assert (ran.returncode, ran.stdout) == (1, "")
+        assert "1 message a minute may be sent" in ran.stderr
+        assert "BRIDGE_SEND_RATE in the environment" in ran.stderr

@@ -8,21 +8,20 @@ import pytest
 from bridge.settings.table import VARIABLES
 from tests.e2e.bridge_process import NOWHERE, BridgeProcess
 from tests.e2e.checking import XTERM, on_screen
+from tests.e2e.here import run_here
 from tests.e2e.watching import Watching, run
 from tests.settings.folders import written
 
 SECRET = NOWHERE["XMPP_PASSWORD"]
 
 
-async def test_every_setting_is_there_with_its_value_source_and_meaning(tmp_path: Path) -> None:
+def test_every_setting_is_there_with_its_value_source_and_meaning(tmp_path: Path) -> None:
     file = tmp_path / "bridge.env"
     file.write_text(written({**NOWHERE, "BOT_NICKNAME": "Zed", "BRIDGE_SEND_RATE": "5"}))
     file.chmod(0o600)
-    arguments = ("--json", "--env-file", str(file))
-    more = {"LOG_LEVEL": "ERROR", "LANG": "C"}
-    code, out, err = await run(tmp_path, more, "settings", *arguments)
-    told = json.loads(out)
-    assert (code, out.isascii(), SECRET in out + err) == (0, True, False)
+    ran = run_here(tmp_path, "settings", "--json", "--env-file", file, LOG_LEVEL="ERROR")
+    told = json.loads(ran.stdout)
+    assert (ran.returncode, ran.stdout.isascii(), SECRET in str(ran)) == (0, True, False)
     rows = {row["variable"]: row for row in told["settings"]}
     assert [*rows] == [*VARIABLES]
     assert all(row["meaning"] for row in rows.values())
@@ -34,7 +33,7 @@ async def test_every_setting_is_there_with_its_value_source_and_meaning(tmp_path
     assert values["MUC_PASSWORD"] == (None, "default")
     (warning,) = told["warnings"]
     assert "BRIDGE_SEND_RATE" in warning
-    assert (told["problems"], warning in err) == ([], True)
+    assert (told["problems"], warning in ran.stderr) == ([], True)
 
 
 async def test_a_doubtful_value_is_a_warning_wherever_settings_are_told_of(tmp_path: Path) -> None:
@@ -62,22 +61,22 @@ async def test_a_doubtful_value_is_a_warning_wherever_settings_are_told_of(tmp_p
 
 
 @pytest.mark.parametrize("form", [(), ("--json",)])
-async def test_it_works_with_bad_settings_and_says_what_of_a_strangers_file_is_ignored(
+def test_it_works_with_bad_settings_and_says_what_of_a_strangers_file_is_ignored(
     form: tuple[str, ...], tmp_path: Path
 ) -> None:
     ours = {"XMPP_SERVICE": "nonsense", "MUC_ROOM": "", "BRIDGE_STORE": "x.db"}
     (tmp_path / ".env").write_text(written(NOWHERE | ours))
-    code, out, err = await run(tmp_path, {}, "settings", *form)
-    assert (code, SECRET in out + err) == (2, False)
-    assert "xmpp-bridge: XMPP_SERVICE holds 'nonsense'" in err
-    assert "xmpp-bridge: MUC_ROOM is not set" in err
-    assert "WARNING: BRIDGE_STORE in " in err
-    assert "lying in the current directory" in err
+    ran = run_here(tmp_path, "settings", *form)
+    assert (ran.returncode, SECRET in str(ran)) == (2, False)
+    assert "xmpp-bridge: XMPP_SERVICE holds 'nonsense'" in ran.stderr
+    assert "xmpp-bridge: MUC_ROOM is not set" in ran.stderr
+    assert "WARNING: BRIDGE_STORE in " in ran.stderr
+    assert "lying in the current directory" in ran.stderr
     if form:
-        assert len(json.loads(out)["problems"]) == 2
+        assert len(json.loads(ran.stdout)["problems"]) == 2
     else:
-        assert "\nXMPP_PASSWORD=*** (" in out
-        assert "\nMUC_ROOM is not set\n" in out
+        assert "\nXMPP_PASSWORD=*** (" in ran.stdout
+        assert "\nMUC_ROOM is not set\n" in ran.stdout
 
 
 async def test_on_a_narrow_terminal_no_line_is_broken_by_it(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from bridge.text import one_line
 from tests.e2e.bridge_process import BridgeProcess
+from tests.e2e.here import run_here
 from tests.e2e.watching import Watching, run
 from tests.servers.postgresql import PASSWORD, Postgresql
 from tests.servers.server import XmppServer
@@ -151,20 +152,19 @@ async def test_what_no_reader_can_see_is_said_and_without_the_database_the_file_
         assert bodies == ["before", "meanwhile"]
 
 
-async def test_a_store_is_made_by_who_may_and_refused_with_what_to_do(
+def test_a_store_is_made_by_who_may_and_refused_with_what_to_do(
     postgresql: Postgresql, settings: dict[str, str], tmp_path: Path
 ) -> None:
-    code, _, err = await run(tmp_path, settings, "log")
-    assert code == 1
-    assert "record --prepare-store" in err
+    ran = run_here(tmp_path, "log", **settings)
+    assert (ran.returncode, "record --prepare-store" in ran.stderr) == (1, True), ran
     for _ in range(2):
-        code, out, err = await run(tmp_path, settings, "record", "--prepare-store")
-        assert (code, err) == (0, "")
-        assert out.endswith(" is ready\n")
+        ran = run_here(tmp_path, "record", "--prepare-store", **settings)
+        assert (ran.returncode, ran.stderr) == (0, "")
+        assert ran.stdout.endswith(" is ready\n")
     schema = settings["BRIDGE_STORE"].rpartition("%3D")[2]
     postgresql.query(f"UPDATE {schema}.store SET version = 99")  # noqa: S608 - of the test
     wrong = settings | {"BRIDGE_STORE": settings["BRIDGE_STORE"].replace(PASSWORD, "wrong-4711")}
     for changed, told in ((settings, "version 99"), (wrong, "password authentication failed")):
-        code, out, err = await run(tmp_path, changed, "record")
-        assert (code, out, told in err) == (2, "", True), err
-        assert "4711" not in err
+        ran = run_here(tmp_path, "record", **changed)
+        assert (ran.returncode, ran.stdout, told in ran.stderr) == (2, "", True), ran
+        assert "4711" not in ran.stderr

@@ -12,6 +12,7 @@ import pytest
 
 from tests.e2e.bridge_process import NOWHERE
 from tests.e2e.checking import SGR
+from tests.e2e.here import run_here
 from tests.e2e.watching import Watching, shell
 from tests.servers.server import XmppServer
 from tests.servers.witness import Witness
@@ -138,7 +139,7 @@ ENDS: dict[str, tuple[dict[str, str], tuple[str, ...], int, str, str]] = {
 
 
 @pytest.mark.parametrize(("changed", "options", "code", "out", "err"), ENDS.values(), ids=ENDS)
-async def test_it_ends_with_what_came_of_it(
+def test_it_ends_with_what_came_of_it(
     changed: dict[str, str],
     options: tuple[str, ...],
     code: int,
@@ -147,12 +148,11 @@ async def test_it_ends_with_what_came_of_it(
     sandbox: XmppServer,
     tmp_path: Path,
 ) -> None:
-    settings = sandbox.environment() | changed
-    async with Watching(tmp_path, settings, *options) as watching:
-        assert await watching.ended() == code
-    assert (out in watching.out, bool(watching.out)) == (True, bool(out))
-    assert err in watching.err
-    assert ("nothing matched" in watching.err) is ("within" in err)
+    ran = run_here(tmp_path, "watch", *options, **(sandbox.environment() | changed))
+    assert ran.returncode == code
+    assert (out in ran.stdout, bool(ran.stdout)) == (True, bool(out))
+    assert err in ran.stderr
+    assert ("nothing matched" in ran.stderr) is ("within" in err)
 
 
 async def test_a_server_that_is_not_there_is_waited_for_until_an_impatient_ctrl_c(
