@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 from tests.client.piped import run
+from tests.e2e.bridge_process import COMMAND, run_in
 from tests.servers.server import XmppServer
 from tests.servers.witness import Witness
 
@@ -17,7 +18,8 @@ async def test_the_argument_room_chooses_where_the_client_looks_and_speaks(
     async with Witness(sandbox, sandbox.witness, logs, "Wilma") as wilma:
         typed = f"send hello room={local.upper()}\n/occupants room={logs}\n"
         more = sandbox.environment(MUC_ROOM=f"{lobby}, {logs}")
-        done = await asyncio.to_thread(run, tmp_path, typed, more=more)
+        command = (COMMAND, "client")
+        done = await asyncio.to_thread(run_in, tmp_path, *command, said=typed, **more)
         await wilma.heard("hello")
     sent, there = map(json.loads, done.stdout.splitlines())
     assert sent["to"] == logs
