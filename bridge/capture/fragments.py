@@ -219,14 +219,13 @@ class Fragments:
             is_in_stanza = self._open is not None and not self._rest.text.startswith("<stream:")
             text = text if is_in_stanza else escapes.mended(text)
         line = line if text is line.text else line._replace(text=text)
-        fragments = self._begin(line) if self._open is None else self._go_on(line)
-        while self._entries and self._open is None:
-            entries, self._entries = self._entries, []
-            for number, each in enumerate(entries):
-                fragments += self._begin(each) if self._open is None else self._go_on(each)
-                if self._entries and self._open is None:
-                    self._entries += entries[number + 1 :]
-                    break
+        fragments, lines = list[Fragment](), [line]
+        while lines:
+            each = lines.pop()
+            fragments += self._begin(each) if self._open is None else self._go_on(each)
+            if self._entries and self._open is None:
+                lines += reversed(self._entries)
+                self._entries = []
         return fragments
 
     @property

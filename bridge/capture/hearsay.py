@@ -104,11 +104,10 @@ def _texts_of(fragment: Fragment) -> Iterator[str]:
 
 def _goes_on(said: str, way: str) -> bool:
     """Whether an entry begins with the end of what somebody said, which is enough for a refusal."""
-    at = said.find(way[: MIN_SAID + 1])
-    while at >= 0:
+    at = -1
+    while (at := said.find(way[: MIN_SAID + 1], at + 1)) >= 0:
         if way.startswith(said[at:]):
             return True
-        at = said.find(way[: MIN_SAID + 1], at + 1)
     return False
 
 

@@ -267,9 +267,7 @@ class LogReader:
 
     def _printed(self, fragment: Fragment) -> int:
         """Return the line in which somebody said what an entry prints; 0 if nobody did."""
-        if not self._said:  # mostly
-            return 0
-        return self._said.line_of(fragment, was_met=self._was_met(fragment))
+        return self._said.line_of(fragment, was_met=self._was_met(fragment)) if self._said else 0
 
     def _fits(self, fragment: Fragment) -> bool:
         """Whether an entry may be the logger's own: it has its place, and its time is not past.
