@@ -153,8 +153,8 @@ class _Entry(NamedTuple):
     """The entry's first line, if the entry may go on in the next line."""
 
     def fragment(self, elements: list[Element], text: str) -> Fragment:
-        texts = filter(None, (text, self.first)) if self.head is not None else ()
-        written = (*self.sources, *[f"{self.head}{each}" for each in texts])
+        own = () if self.head is None else (self.head + text, self.head + self.first)
+        written = (*self.sources, *(own if self.first else own[:1]))
         return Fragment(*self[:4], elements, text, written, self.sent)
 
     def meant(self, text: str) -> str:

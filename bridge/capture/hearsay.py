@@ -48,23 +48,26 @@ class Hearsay(Newest[str, _Text]):
     def __init__(self) -> None:
         super().__init__(MAX_SAID)
 
-    def hear(self, fragment: Fragment) -> None:
-        """Remember what a stanza says that a program may print as if it were XMPP."""
-        text, is_telling = fragment.text, False
-        for element in fragment.elements:
-            words = "".join([*element.itertext(), element.get("from", "")])
-            is_end = ">" in words and _ENDS_TAG.search(words) is not None
-            is_telling = is_telling or is_end or "xmlns=" in words
+    def hear(self, fragment: Fragment) -> str:
+        """Remember what a stanza says that a program may print as if it were XMPP.
+
+        Return the text in the stanza.
+        """
+        text, elements = fragment.text, fragment.elements
+        words = "\n".join(["\n".join(each.itertext()) for each in elements])
+        heard = words + "".join([each.get("from", "") for each in elements])
+        is_telling = "xmlns=" in heard or (">" in heard and _ENDS_TAG.search(heard) is not None)
         is_escaped = "&" in text and any(map(text.__contains__, _REFERENCES))
         if not (is_telling or is_escaped or any(map(text.__contains__, _PRINTABLE))):
-            return
+            return words
         for said in _texts_of(fragment):
             if any(map(said.__contains__, TELLING)):
                 lines = [each for each in said.split("\n") if any(map(each.__contains__, TELLING))]
-                heard = _Text(lines, [*map(_plain, lines)], fragment.place.line)
-                self.add(_plain(said)[:MAX_SAID_CHARACTERS], heard)
+                it = _Text(lines, [*map(_plain, lines)], fragment.place.line)
+                self.add(_plain(said)[:MAX_SAID_CHARACTERS], it)
         while sum(map(len, self)) > MAX_SAID_CHARACTERS:
             self.popitem(last=False)
+        return words
 
     def line_of(self, fragment: Fragment, *, was_met: bool) -> int:
         """Return the line in which somebody said what an entry prints; 0 if nobody did.

@@ -12,7 +12,6 @@ from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from io import BufferedReader, TextIOWrapper
-from itertools import chain
 from typing import Any
 from weakref import proxy
 from xml.etree.ElementTree import Element
@@ -248,9 +247,7 @@ class LogReader:
         self._latest = self._latest if fragment.seconds is None else fragment.seconds
         if fragment.is_row:
             return fragment
-        self._said.hear(fragment)
-        words = "\n".join(chain(*(each.itertext() for each in fragment.elements)))
-        self._failures.hear(words, fragment.place.line)
+        self._failures.hear(self._said.hear(fragment), fragment.place.line)
         if not self._directions.is_own(place):
             is_rare = self._directions.times_met(place) <= MAX_TORN
             is_torn = is_rare and fragment.shape != _OURS
