@@ -135,7 +135,8 @@ def _step(evidence: Evidence, findings: dict[str, Finding], decides: str) -> Ste
     if decides and (other := findings[decides].leads_to):
         return Step("xmppDiagnose", {"nickname": other})
     heard = evidence.past.heard
-    if decides == "ping" and heard and evidence.is_silent:  # it may answer once it is free again
+    hangs = decides == "ping" and evidence.ping is not None and evidence.ping.seconds is None
+    if hangs and heard and evidence.is_silent:  # it may answer once it is free again
         waits = evidence.now - heard.at < THREAD_SECONDS
         return Step("xmppWait", {"from": nickname, "timeoutSeconds": 30}) if waits else None
     is_gone = evidence.occupant is None and evidence.status.shows_all
@@ -195,6 +196,7 @@ def _ping(evidence: Evidence) -> Finding:
         detail = f"The room shows {who}, and answers a ping to it that it is not there "
         detail += (
             f"({ping.error.condition}): it was put out, or lost, and the others were not told."
+            f"{presence.reconfigured(evidence)}"
         )
         hint = "Its own log says what it was told. If the room has become for members only, let an "
         hint += "admin of the room make it a member; otherwise let it join again."

@@ -7,7 +7,12 @@ from difflib import get_close_matches
 from bridge.text import NAME_CHARACTERS, iso, name_of, quoted, searchable
 from bridge.wire.meaning import CLIENT_WORDS, MEANINGS, REMOVALS, first_row
 from bridge.xmpp.checks.answering import instead, is_left_out
-from bridge.xmpp.checks.conduct import done_just_before, is_lost_connection, way_out
+from bridge.xmpp.checks.conduct import (
+    STAYS_SECONDS,
+    done_just_before,
+    is_lost_connection,
+    way_out,
+)
 from bridge.xmpp.checks.evidence import (
     MAX_ALIKE,
     Evidence,
@@ -57,6 +62,7 @@ def _missing(evidence: Evidence) -> Finding:
     alike = _alike(evidence.nickname, [occupant.nickname for occupant in status.others])
     near = f"; in the room is {list_of(alike)}" if alike else ""
     other, answered = instead(evidence)
+    answered += reconfigured(evidence)
     if unseen := _left_unseen(past):
         hint = "It left or was put out meanwhile, perhaps with all others: its own log says which. "
         hint += "Let it join again."
@@ -97,6 +103,16 @@ def _missing(evidence: Evidence) -> Finding:
     leads_to = alike[0] if len(alike) == 1 else other
     is_typo = status.room_created and bool(evidence.rooms)
     return Finding(False, f"{detail}.{answered}", hint, symptom=not is_typo, leads_to=leads_to)
+
+
+def reconfigured(evidence: Evidence) -> str:
+    """Return a sentence on what changed in the room lately: it may keep the occupant out."""
+    record = evidence.past.configured
+    if record is None or evidence.now - record.at > STAYS_SECONDS:
+        return ""
+    changed = ", ".join(getattr(record.event, "changed", ()))
+    what = f": {words_of(changed)}" if changed else ""
+    return f" The room's configuration changed at {iso(record.at)}{what}."
 
 
 def _codes(event: events.Event) -> frozenset[int]:

@@ -6,6 +6,7 @@ import pytest
 
 from bridge.wire.speech import COMMAND_CHARACTERS, LOOP_REPEATS, TURN_SECONDS
 from bridge.xmpp.checks.answering import LATE_MS
+from bridge.xmpp.checks.conduct import STAYS_SECONDS
 from bridge.xmpp.checks.diagnosis import (
     FINDINGS,
     MESSAGES,
@@ -25,6 +26,7 @@ from bridge.xmpp.model.events import (
     OccupantChanged,
     OccupantError,
     Phase,
+    RoomConfigured,
     SendFailed,
     Source,
     StanzaDamaged,
@@ -754,6 +756,18 @@ def test_who_left_while_the_bridge_was_out_is_not_said_never_to_have_been_there(
     )
     seen = find(evidence(came(), ENTERED, left("Robot", 333), ENTERED, occupant=None, told=2))
     assert '"Robot" left the room at' in seen.verdict
+
+
+def test_a_change_of_the_room_may_keep_an_absent_bot_out() -> None:
+    changed = RoomConfigured(frozenset({104}), ("passwordprotected: yes, before no",))
+    gone = evidence(changed, left(), occupant=None)
+    told = ' changed at 1970-01-01T00:00:00.000Z: "passwordprotected: yes, before no".'
+    assert told in find(gone).verdict
+    lost = Ping(0.01, LOST, "", alone=False)  # the room still shows it
+    shown = find(evidence(changed, SENT, HEARD, ping=lost))
+    assert (told in shown.verdict, shown.step) == (True, None)
+    assert told not in find(gone._replace(now=gone.now + STAYS_SECONDS)).verdict
+    assert told not in find(evidence(changed, PINGS)).verdict
 
 
 def test_what_the_presence_of_a_silent_bot_says_is_told() -> None:
