@@ -298,7 +298,7 @@ def may_answer_next(evidence: Evidence) -> str:
     once: the occupant may answer only so often.
     """
     name, ours, asks = evidence.nickname, evidence.past.heard, asks_of(evidence)
-    if ours is None:
+    if ours is None or evidence.programs.get(name) is False:  # a person would be pestered
         return ""
     answered = [ask for ask in asks if ask.answer and ask.what]
     if not answered:

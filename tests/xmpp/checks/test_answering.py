@@ -223,6 +223,8 @@ def test_in_which_form_it_answers_is_the_next_step() -> None:
     conclusion = find(evidence(acts, now=AFTER * 2))
     asking = {"message": ".ping", "awaitSeconds": 10, "from": "Robot"}
     assert (conclusion.outcome, conclusion.step) == ("unknown", Step("xmppSend", asking))
+    person = evidence(acts, now=AFTER * 2, programs={"Robot": False})
+    assert find(person).step is None
     dot: list[Act] = [(AFTER, replace(OURS, body=".ping")), (AFTER, HEARD._replace(body=".ping"))]
     assert find(evidence([*acts[:2], *dot], now=AFTER * 2)).step == conclusion.step
     again: list[Act] = [
