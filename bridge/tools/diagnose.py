@@ -300,7 +300,8 @@ def _overall(
     answered = {str(it["sender"]): it for room in rooms for it in room.answers[::-1]}
     # An answer that people cannot read, that comes late, or tells a failure, clears no program.
     prompt = answering.in_time(answered.values())
-    clears = any(it["how"] == "public" and not answering.tells_failure(it) for it in prompt)
+    said = " ".join(asked)
+    clears = any(it["how"] == "public" and not answering.tells_failure(it, said) for it in prompt)
     everybody = counted(sum(room.others for room in rooms), "other occupant")
     looked_at = f"({len(programs)} of {everybody})"
     said = f" Nobody answered {evidence.words_of(asked[-1])}." if asked else ""

@@ -78,15 +78,20 @@ it."""
 
 
 _FAILURE = re.compile(
-    r"\b(error|exception|traceback|fail(ed|ure)|denied|not allowed|went wrong|timed out|refused)\b",
-    re.IGNORECASE,
+    r"(?<!\bno )(?<!\b0 )(?<!\bwithout )"
+    r"\b(?:error|exception|traceback|fail(?:ed|ure)|denied|refused)\b"
+    r"|\b(?:not allowed|went wrong|timed out)\b"
 )
-"""Matches an answer that may be about what went wrong in the program."""
+"""Matches the words of an answer that may be about what went wrong in the program."""
 
 
-def tells_failure(answer: Mapping[str, object]) -> bool:
-    """Whether an answer to the bridge, as in `Evidence.answers`, may be about a failure."""
-    return _FAILURE.search(str(answer.get("body") or "")[:COMMAND_CHARACTERS]) is not None
+def tells_failure(answer: Mapping[str, object], asked: str) -> bool:
+    """Whether an answer to what the bridge asked, as in `Evidence.answers`, may be about a failure.
+
+    Words of the question say nothing.
+    """
+    failures = _FAILURE.findall(str(answer.get("body") or "")[:COMMAND_CHARACTERS].casefold())
+    return any(words not in asked.casefold() for words in failures)
 
 
 def in_time(

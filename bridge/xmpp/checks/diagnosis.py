@@ -304,7 +304,7 @@ def _answer(evidence: Evidence) -> Finding:
         detail += ", by changing what it had said before: people may overlook that."
         hint = "Let it answer in a message of its own, and correct only that (XEP-0308)."
         return Finding(None, detail, hint, symptom=True)
-    if answering.tells_failure(last):
+    if answering.tells_failure(last, sent.body):
         hint = "If not, these words say what failed, and its own log says more."
         return Finding(None, f"{detail}: is that what it should say?", hint, symptom=True)
     detail += f"{_unless_to_another(evidence, heard)}."

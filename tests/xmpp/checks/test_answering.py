@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from bridge.xmpp.checks.answering import LATE_MS
+from bridge.xmpp.checks.answering import LATE_MS, tells_failure
 from bridge.xmpp.checks.diagnosis import Step, find
 from bridge.xmpp.model.events import Event, MessageSent, OccupantChanged, RoomConfigured
 from bridge.xmpp.model.room import Occupant
@@ -314,3 +314,22 @@ def test_who_is_left_out_only_soon_after_an_answer_is_not_called_the_reason(
     assert (conclusion.outcome, conclusion.finding) == (outcome, "senders")
     told = f"Each time it had answered somebody at most {after - 0.05:.0f} s before: perhaps"
     assert (told in conclusion.verdict) is (outcome == "unknown")
+
+
+@pytest.mark.parametrize(
+    ("body", "asked", "tells"),
+    [
+        ("Error: could not connect", "!ping", True),
+        ("10 failed", "!tests", True),
+        ("Access denied.", "!restart", True),
+        ("You said: !ping error", "!ping error", False),
+        ("error 404: the page is gone", "!explain ERROR 404", False),
+        ("error 404: the lookup failed", "!explain error 404", True),
+        ("no error, 0 failed, done without exception", "!tests", False),
+        ("Terror: a film", "!film", False),
+    ],
+)
+def test_an_answer_tells_a_failure_in_words_that_are_not_the_questions(
+    body: str, asked: str, tells: bool
+) -> None:
+    assert tells_failure({"body": body}, asked) is tells
