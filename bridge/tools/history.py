@@ -119,6 +119,8 @@ class Search:
     brief: bool
     page: paging.Page[Entry]
     time_slice: paging.TimeSlice = field(default_factory=paging.TimeSlice)
+    have_told: bool = False
+    """Whether all rooms had told their history before memory was read."""
 
     @property
     def newest_first(self) -> bool:
@@ -199,6 +201,7 @@ async def read_store(search: Search) -> dict[str, object]:
     link, room, page = search.link, search.room, search.page
     reader = link.recorded()
     assert reader is not None
+    search.have_told = all(each.has_told for each in link.participant.memberships)
     stored, then, remembered = (search.since or "").partition(_THEN)
     records = link.records(room)
     rooms = link.participant.memberships if room is None else [link.room(room)]
@@ -291,10 +294,8 @@ async def _add_unrecorded(
 
 def _in_memory(search: Search, walk: Walk, number: int) -> str:
     """Return the cursor after a record. A room's history may tell what the store has."""
-    participant = search.link.participant
-    cursor = participant.journal.cursor_of(number)
-    have_told = all(membership.has_told for membership in participant.memberships)
-    return cursor if have_told else f"{walk.next}{_THEN}{cursor}"
+    cursor = search.link.participant.journal.cursor_of(number)
+    return cursor if search.have_told else f"{walk.next}{_THEN}{cursor}"
 
 
 async def read_archive(search: Search) -> dict[str, object]:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from bridge.mcp.errors import ArgumentError
+from bridge.recording.recorded import Reader, Walk
 from bridge.recording.recording import Recording
 from bridge.store.clock import steady
 from bridge.store.database import Happened, Observer
@@ -21,6 +22,7 @@ from bridge.tools.history import xmpp_history
 from bridge.tools.link import RoomLink
 from bridge.xmpp.model import events
 from bridge.xmpp.model.events import Event, MessageReceived, Phase, Source, encode
+from bridge.xmpp.muc.membership import Membership
 from bridge.xmpp.muc.participant import Participant
 from tests.store.shelf import ROOM, SETTINGS
 from tests.tools.played import arguments, bodies, wire
@@ -154,6 +156,27 @@ async def test_what_a_room_tells_after_a_page_from_memory_is_told_unless_the_sto
     assert bodies(page) == ["meanwhile"]
     day.happens(_said("late"))
     assert bodies(await day.page(since=page["next"])) == ["late"]
+
+
+async def test_so_it_is_if_the_room_tells_while_the_page_is_read(
+    day: Day, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = list[bool]()
+    monkeypatch.setattr(Membership, "has_told", property(lambda _: bool(told)))
+    read = Reader.walk
+
+    async def walk(reader: Reader, *asked: Any, **more: Any) -> Walk:
+        walked = await read(reader, *asked, **more)
+        told.append(True)
+        return walked
+
+    monkeypatch.setattr(Reader, "walk", walk)
+    day.happens(events.ConnectionChanged(Phase.JOINING))
+    day.happens(HERE, earlier=True)
+    page = await day.page(kinds=None)
+    day.happens(MYSELF)
+    day.happens(_said("early", stanza_id="s0", source=Source.HISTORY), earlier=True)
+    assert bodies(await day.page(since=page["next"])) == []
 
 
 async def test_what_a_locked_store_does_not_take_is_told(
