@@ -74,7 +74,7 @@ def test_where_no_server_is_the_cause_is_that_the_bridge_is_not_in_the_room(
 ) -> None:
     ran = run_here(tmp_path, "diagnose", *arguments, **NOWHERE)
     assert ran.returncode == 1
-    assert ran.stdout.startswith("Not in the room room@conference.localhost")
+    assert ran.stdout.startswith("The bridge is not in the room room@conference.localhost")
     assert ran.stdout.endswith("\nNext: xmpp-bridge check\n")
     assert "XMPP_SERVICE" in ran.stdout
 

@@ -256,7 +256,7 @@ async def test_of_several_rooms_the_archive_of_one_is_asked_which_each_entry_nam
     for room in (None, ROOM, "lobby"):
         page = await _page(played, limit=3, room=room)
         assert [each["room"] for each in page["entries"]] == [ROOM] * 3
-    with pytest.raises(ToolError, match=f"Not in the room {LOGS} "):
+    with pytest.raises(ToolError, match=f"The bridge is not in the room {LOGS} "):
         await _page(played, room="logs")
     (entry,) = (await _page(Long(), limit=1))["entries"]
     assert "room" not in entry

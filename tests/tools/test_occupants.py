@@ -287,10 +287,10 @@ def test_rooms_in_which_the_bridge_is_not_are_named() -> None:
     listed = _occupants(played)
     assert (listed["notIn"], listed["count"]) == ([ROOM, OTHER_LOBBY], 3)
     assert {each["room"] for each in listed["occupants"]} == {LOGS}
-    with pytest.raises(ToolError, match=f"Not in the room {OTHER_LOBBY} "):
+    with pytest.raises(ToolError, match=f"The bridge is not in the room {OTHER_LOBBY} "):
         _occupants(played, room=OTHER_LOBBY)
     played.further[0].picture = out
-    with pytest.raises(ToolError, match=f"Not in the room {ROOM} "):
+    with pytest.raises(ToolError, match=f"The bridge is not in the room {ROOM} "):
         _occupants(played)
 
 

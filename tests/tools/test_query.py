@@ -205,8 +205,8 @@ async def test_out_of_the_room_a_nickname_is_refused_with_the_reason(tool: Tool)
         await tool(outside()[0], target="Wilma")
     assert refusal.value.condition == "not-allowed"
     assert refusal.value.message == (
-        f"A nickname is known in the room only. Not in the room {ROOM} (phase waiting): "
-        "We were kicked."
+        f"A nickname is known in the room only. The bridge is not in the room {ROOM} "
+        "(phase waiting): We were kicked."
     )
 
 

@@ -92,7 +92,10 @@ async def test_out_of_the_room_the_cause_is_told() -> None:
     picture = dataclasses.replace(STATUS, phase=Phase.WAITING, last_error=LastError(FAULT, 0.0))
     refusal = await _refused(Played(picture, refusal=NotInRoomError()))
     assert not isinstance(refusal, ArgumentError)
-    assert refusal.message == f"Not in the room {ROOM} (phase waiting): Nothing listens there."
+    assert (
+        refusal.message
+        == f"The bridge is not in the room {ROOM} (phase waiting): Nothing listens there."
+    )
     assert (refusal.condition, refusal.hint) == (FAULT.condition, FAULT.hint)
 
 
@@ -178,7 +181,7 @@ async def test_a_message_goes_to_the_room_that_is_named() -> None:
         await _send(played, RateLimiter(60), message="hello", room="nowhere")
     logs.picture = dataclasses.replace(STATUS, phase=Phase.WAITING)
     logs.refusal = NotInRoomError()
-    with pytest.raises(ToolError, match=f"Not in the room {LOGS} yet"):
+    with pytest.raises(ToolError, match=f"The bridge is not in the room {LOGS} yet"):
         await _send(played, RateLimiter(60), message="hello", room=LOGS)
 
 

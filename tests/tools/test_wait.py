@@ -291,4 +291,4 @@ async def test_the_phase_is_that_of_the_room_that_is_named() -> None:
         assert (waited["phase"], "outBecause" in waited) == ("joined", False)
     waited = await _wait(played, timeoutSeconds=0, room=LOGS)
     assert waited["phase"] == "failed"
-    assert waited["outBecause"].startswith(f"Not in the room {LOGS} (phase failed): ")
+    assert waited["outBecause"].startswith(f"The bridge is not in the room {LOGS} (phase failed): ")

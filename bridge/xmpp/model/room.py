@@ -285,11 +285,11 @@ class RoomStatus:
         if self.last_error is None:
             return Fault(
                 "recipient-unavailable",
-                f"Not in the room {room} yet (phase {phase}).",
+                f"The bridge is not in the room {room} yet (phase {phase}).",
                 "Ask xmppStatus until it says connected, or allow more timeoutSeconds.",
             )
         fault = self.last_error.fault
-        message = f"Not in the room {room} (phase {phase}): {fault.message}"
+        message = f"The bridge is not in the room {room} (phase {phase}): {fault.message}"
         return Fault(fault.condition, message, fault.hint, fault.retry, fault.quotes)
 
 

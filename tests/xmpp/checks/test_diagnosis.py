@@ -83,7 +83,7 @@ def test_before_anything_was_said_the_next_step_is_to_say_something() -> None:
 def test_out_of_the_room_the_cause_of_that_is_the_verdict() -> None:
     out = replace(STATUS, phase=Phase.WAITING, occupants=())
     verdict, findings, *_ = find(evidence(said("pong"), status=out, occupant=None, ping=None))
-    assert verdict == f"Not in the room {ROOM} yet (phase waiting)."
+    assert verdict == f"The bridge is not in the room {ROOM} yet (phase waiting)."
     assert findings["bridge"].hint
     unknown = {"present", "voice", "account", "ping"}
     assert {name for name in unknown if findings[name].ok is None} == unknown
