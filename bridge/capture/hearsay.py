@@ -107,7 +107,7 @@ def _texts_of(fragment: Fragment) -> Iterator[str]:
 
 def _goes_on(said: str, way: str) -> bool:
     """Whether an entry begins with the end of what somebody said, which is enough for a refusal."""
-    at = -1
+    at = max(0, len(said) - len(way)) - 1  # no longer end can be its beginning
     while (at := said.find(way[: MIN_SAID + 1], at + 1)) >= 0:
         if way.startswith(said[at:]):
             return True
