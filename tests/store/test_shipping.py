@@ -448,7 +448,8 @@ async def test_who_may_only_read_keeps_nothing_and_says_so_once(
         await until(lambda: member.warnings and first() is None)
         assert ["may only read" in each for each in member.warnings] == [True]
         assert _heard(member, 8)() is None
-        assert await member.recorder.flush() == 8  # what is not in the store begins there
+        # What is not in the store begins there: the first is, if it was written before the refusal.
+        assert await member.recorder.flush() in {7, 8}
     assert _marks(team, "TRUE") == []
     assert len([each for each in caplog.messages if "may only read" in each]) == 1
     assert not any("were lost" in each for each in caplog.messages)
