@@ -78,11 +78,12 @@ it."""
 
 
 _FAILURE = re.compile(
-    r"(?<!\bno )(?<!\b0 )(?<!\bwithout )"
-    r"\b(?:error|exception|traceback|fail(?:ed|ure)|denied|refused)\b"
-    r"|\b(?:not allowed|went wrong|timed out)\b"
+    r"(\b(?:no|0|without|never) (?:any |an )?)?"
+    r"\b(error|exception|traceback|failed|failure|denied|refused|not allowed|went wrong"
+    r"|timed out)\b"
 )
-"""Matches the words of an answer that may be about what went wrong in the program."""
+"""Matches the words of an answer that may be about what went wrong in the program: what denies
+them, and the words."""
 
 
 def tells_failure(answer: Mapping[str, object], asked: str) -> bool:
@@ -90,8 +91,8 @@ def tells_failure(answer: Mapping[str, object], asked: str) -> bool:
 
     Words of the question say nothing.
     """
-    failures = _FAILURE.findall(str(answer.get("body") or "")[:COMMAND_CHARACTERS].casefold())
-    return any(words not in asked.casefold() for words in failures)
+    parts = _FAILURE.findall(str(answer.get("body") or "")[:COMMAND_CHARACTERS].casefold())
+    return any(not denied and words not in asked.casefold() for denied, words in parts)
 
 
 def in_time(

@@ -326,6 +326,8 @@ def test_who_is_left_out_only_soon_after_an_answer_is_not_called_the_reason(
         ("error 404: the page is gone", "!explain ERROR 404", False),
         ("error 404: the lookup failed", "!explain error 404", True),
         ("no error, 0 failed, done without exception", "!tests", False),
+        ("it never failed, and ended without any error", "!tests", False),
+        ("no time: it failed", "!tests", True),
         ("Terror: a film", "!film", False),
     ],
 )
