@@ -8,6 +8,7 @@ from math import inf
 from typing import NamedTuple
 
 from bridge.store.database import Tenure
+from bridge.store.pairing import Alike
 
 ROUNDED = 0.001
 """Events have times cut to milliseconds, tenures have exact times."""
@@ -32,6 +33,19 @@ def asked_by(tenures: Iterable[Tenure], run: str, seen: float) -> float:
     """Return when a run asked to be let in, before it saw an event live; else minus infinity."""
     asked = (it.asked for it in tenures if it.run == run)
     return max((it for it in asked if it <= seen + ROUNDED), default=-inf)
+
+
+def with_asked(
+    rows: Iterable[Alike], kind: str, tenures: Collection[Tenure], slack: float = ROUNDED
+) -> list[Alike]:
+    """Return rows of this kind, each with when its run asked to be let in, less the slack.
+
+    Only messages get it. Of occupants and the subject, a room tells newcomers how they are, without
+    a time. So a bridge that comes may write these before the bridge that saw them live does.
+    """
+    if kind != "message":
+        return [*rows]
+    return [row._replace(asked=asked_by(tenures, row.run, row.seen) - slack) for row in rows]
 
 
 def is_open(tenure: Tenure, now: float, patience: float = SILENCE_SECONDS) -> bool:

@@ -76,8 +76,8 @@ class Alike(NamedTuple):
     run: str = ""
     """The run that observed it."""
     asked: float = -inf
-    """When that run asked the room to let it in: it saw nothing live that was said before. Minus
-    infinity if that is not known."""
+    """When that run asked the room to let it in: it heard nothing live that was said before. Minus
+    infinity if that is not known, or if it is no message."""
 
 
 def key_of(event: Mapping[str, Any]) -> Key:

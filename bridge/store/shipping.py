@@ -11,7 +11,7 @@ from socket import gethostname
 from typing import Any
 
 from bridge.store.database import Happened, Tenure, TracedXml
-from bridge.store.decision import asked_by
+from bridge.store.decision import asked_by, with_asked
 from bridge.store.errors import (
     AwayStoreError,
     BusyStoreError,
@@ -154,11 +154,12 @@ def known_to(
         others = database.tenures(*place, first + ahead - 2 * SAME_SECONDS)
         # Of what is not shared, only a copy of the file has the same row.
         theirs = [
-            [
-                row._replace(asked=asked_by(others, row.run, row.seen) - _slack(each.event))
-                for row in alike
-                if each.shared or row.copied
-            ]
+            with_asked(
+                [row for row in alike if each.shared or row.copied],
+                each.event["kind"],
+                others,
+                _slack(each.event),
+            )
             for each, alike in zip(here, looked, strict=True)
         ]
         taken |= {row.id for alike in theirs for row in alike if row.copied}

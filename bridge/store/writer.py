@@ -12,7 +12,7 @@ from operator import itemgetter
 from typing import NamedTuple, TypeAlias
 
 from bridge.store.database import Happened, Observer, Tenure, TracedXml, weight
-from bridge.store.decision import ROUNDED, asked_by, writes_earlier
+from bridge.store.decision import with_asked, writes_earlier
 from bridge.store.pairing import SAME_SECONDS, Wanted, key_of, paired, told_at
 from bridge.store.sqlite import SqliteDatabase
 from bridge.text import iso
@@ -261,7 +261,7 @@ class Writer:
             room.writes_earlier = writes_earlier(others, since, until)
             if left is not None:
                 room.writes_earlier = bool(room.writes_earlier)
-        self._write_earlier(room)
+        self._write_earlier(room, asked)
 
     def _lacking(self, room: _Room, others: list[Tenure], asked: float) -> list[Observed]:
         """Return the pending events that the store does not have from other bridges."""
@@ -281,9 +281,10 @@ class Writer:
     ) -> list[Observed]:
         """Return the events that the store lacks, and note the rows of the others as taken."""
         me = self._observer
+        alike = self._file.alike(room.name, me.domain, wanted, me.run)
         looked = [
-            [row._replace(asked=asked_by(others, row.run, row.seen) - ROUNDED) for row in alike]
-            for alike in self._file.alike(room.name, me.domain, wanted, me.run)
+            with_asked(rows, event.happened.event["kind"], others)
+            for event, rows in zip(events, alike, strict=True)
         ]
         rows = paired(wanted, looked, {*room.taken})
         until = self._by_file(self._moment.now) + 2 * SAME_SECONDS
@@ -292,7 +293,7 @@ class Writer:
             del room.taken[next(iter(room.taken))]
         return [event for event, row in zip(events, rows, strict=True) if row is None]
 
-    def _write_earlier(self, room: _Room) -> None:
+    def _write_earlier(self, room: _Room, asked: float) -> None:
         """Write what the room sent us about the time before we came, unless it is recorded."""
         # Messages are the room's history; anything else tells how the room is now.
         messages = [it for it in room.earlier if it.happened.event["kind"] == "message"]
@@ -300,7 +301,9 @@ class Writer:
         room.earlier = others if room.writes_earlier is None else []
         wanted = [_wanted(event, -inf)._replace(ours=True) for event in messages]
         written = self._unstored(room, messages, wanted) if messages else []
-        written += others if room.writes_earlier else []
+        if others and room.writes_earlier:
+            # A bridge that came after us may have written before us.
+            written += self._unstored(room, others, [_wanted(event, asked) for event in others])
         for event in written:
             stamp = told_at(event.happened.event)
             seen = event.happened.seen if stamp is None else stamp

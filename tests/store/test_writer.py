@@ -1,6 +1,7 @@
 """Who writes what, for several bridges in one room, by values of time."""
 
 import json
+from itertools import permutations
 from pathlib import Path
 from sys import getsizeof
 from typing import Any
@@ -164,6 +165,35 @@ def test_a_message_that_waits_is_no_later_one_of_a_bridge_that_came_after_it(hal
     first.waiting = heard
     hall.write(first)
     assert sorted(_marks(hall)) == marks
+
+
+@pytest.mark.parametrize("order", [*permutations(range(3))])
+@pytest.mark.parametrize("pause", [0.1, 3.0])
+def test_of_bridges_that_come_together_each_occupant_is_there_once_whichever_writes_first(
+    pause: float, order: tuple[int, ...], hall: Hall
+) -> None:
+    there, bridges = ["Carl"], [hall.start() for _ in range(3)]
+    for bridge in bridges:
+        hall.now += pause
+        asked = hall.now
+        for name in there:
+            bridge.waiting.append(_joined(name, hall, earlier=True))
+        for each in bridges:
+            if each.inside:
+                each.waiting.append(_joined(bridge.run, hall))
+        hall.enter(bridge)
+        bridge.waiting[-1] = Entered(ROOM, hall.at, hall.now, asked)
+        bridge.waiting.append(_joined(bridge.run, hall))
+        there.append(bridge.run)
+    for number in order:
+        hall.write(bridges[number])
+    hall.pass_time(SETTLED)
+    assert sorted(event["sender"] for event, _, _ in hall.rows()) == sorted(there)
+
+
+def _joined(name: str, hall: Hall, *, earlier: bool = False) -> Happened:
+    event = {"kind": "join", "sender": name}
+    return Happened(hall.at, ROOM, event, shared=True, earlier=earlier, steady=hall.now)
 
 
 def test_two_equal_messages_stay_two_whoever_wrote_the_first(hall: Hall) -> None:
