@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from importlib import import_module
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -97,6 +98,14 @@ def test_help_goes_to_stdout_whatever_the_settings(
     )
     assert ran.stderr == ""
     assert ran.stdout.startswith(f"usage: xmpp-bridge{usage} [-h]")
+
+
+def test_the_version_is_that_of_the_distribution(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    written = capsys.readouterr()
+    assert (ended.value.code, written.err) == (0, "")
+    assert written.out == f"xmpp-bridge {version('xmpp-debug-bridge')}\n"
 
 
 NO_ADDRESSES = ("5222", ":5222", "localhost", "localhost:", "localhost:65536", "[::1]:-1", "")

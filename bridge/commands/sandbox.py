@@ -16,6 +16,7 @@ from bridge.sandbox.server import HOST, Sandbox
 from bridge.sandbox.stream import TlsIdentity
 from bridge.text import one_line
 from bridge.views.output import show
+from bridge.views.termination import call_on_termination
 
 KEYS = ("room", "nickname", "seconds")
 """The keys that may follow the name of a fault."""
@@ -35,8 +36,8 @@ def run(parsed: argparse.Namespace) -> int:
 
 async def _serve(accounts: list[str], faults: list[str], identity: TlsIdentity | None) -> int:
     stopped = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGINT, stopped.set)
+    call_on_termination(lambda number: stopped.set())
     sandbox = Sandbox(identity=identity)
     try:
         for account in accounts:

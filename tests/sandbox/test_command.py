@@ -2,7 +2,7 @@ import asyncio
 import os
 from asyncio.subprocess import PIPE
 from pathlib import Path
-from signal import SIGTERM
+from signal import SIGHUP, SIGINT, SIGTERM, Signals
 
 import pytest
 
@@ -79,3 +79,21 @@ async def test_the_file_that_a_shell_makes_of_its_settings_is_for_its_owner_alon
     assert ("can be read by other users" in checked.stderr + checked.stdout) is (mode != 0o600)
     process.terminate()
     assert await process.wait() == 0
+
+
+def certificates(folder: Path) -> list[Path]:
+    return list(folder.glob("*.pem"))
+
+
+@pytest.mark.parametrize("number", [SIGINT, SIGTERM, SIGHUP])
+async def test_each_signal_that_ends_it_takes_its_certificate_away(
+    number: Signals, tmp_path: Path
+) -> None:
+    environment = {"TMPDIR": str(tmp_path)}
+    async with Watching(tmp_path, environment, "--tls", command="sandbox") as sandbox:
+        await sandbox.shows("XMPP_TLS_CA_FILE")
+        await sandbox.says("Ctrl-C ends it")
+        assert certificates(tmp_path)
+        sandbox.signal(number)
+        assert await sandbox.ended() == 0
+    assert not certificates(tmp_path)

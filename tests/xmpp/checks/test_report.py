@@ -1,7 +1,9 @@
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from bridge.settings.load import load
 from bridge.xmpp.checks.report import (
     CREATED_HINT,
     MAX_CAUSE_CHARACTERS,
@@ -12,6 +14,7 @@ from bridge.xmpp.checks.report import (
     Visit,
     expected_stages,
     report_of,
+    settings_stage,
 )
 from bridge.xmpp.model.faults import Fault
 
@@ -150,3 +153,10 @@ def test_rooms_that_may_be_meant_are_named_beside_one_that_joining_made() -> Non
     assert report.diagnosis.endswith(
         f'{CREATED_HINT} Rooms with similar names: "{LOGS}", "l\\\\u{{202E}}@muc".'
     )
+
+
+def test_the_stage_of_the_settings_has_the_milliseconds_that_reading_them_took(
+    tmp_path: Path,
+) -> None:
+    configuration = load({}, cwd=tmp_path, package_root=tmp_path, searching=False)
+    assert settings_stage(configuration, 0.25).ms == 250
