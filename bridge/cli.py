@@ -50,10 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         import_module("bridge.commands.completion").complete(parser(), Once)
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words == ["help", "agent"]:
-        if problem := write_out(SKILL.read_text("utf-8").rstrip()):
-            complain(f"xmpp-bridge: stdout cannot be written: {problem.strerror}")
-            return FAILURE
-        return SUCCESS if can_print() else FAILURE
+        return _show(SKILL.read_text("utf-8"))
     words = _command_first(words)
     # A monitoring plugin answers UNKNOWN if it cannot check, also after a mistake in its arguments.
     plugin = words[0] == "check" and any(word.endswith("nagios") for word in words)
@@ -105,6 +102,13 @@ def _command_first(words: list[str]) -> list[str]:
     return [words[0], *named, *words[1:]]
 
 
+def _show(page: str) -> int:
+    if problem := write_out(page.rstrip("\n")):
+        complain(f"xmpp-bridge: stdout cannot be written: {problem.strerror}")
+        return FAILURE
+    return SUCCESS if can_print() else FAILURE
+
+
 def _unknown(why: str) -> int:
     write_out(f"XMPP UNKNOWN - {why}")
     return UNKNOWN
@@ -141,6 +145,12 @@ class Parser(argparse.ArgumentParser):
             known = self._option_string_actions
             self.error(f"unrecognized arguments: {' '.join(unknown)}{nearest(unknown[0], known)}")
         return parsed, unknown
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        if file is sys.stderr:
+            complain(message.rstrip("\n"))
+        elif code := _show(message):  # argparse would leave it to the interpreter's end to fail
+            sys.exit(code)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         try:

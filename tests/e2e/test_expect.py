@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.bridge_process import COMMAND, run_in
-from tests.e2e.watching import shell
 from tests.servers.server import XmppServer, write_settings
 
 SECONDS = 60.0
@@ -148,9 +147,3 @@ def test_the_bot_ends_with_the_command(folder: Path, number: signal.Signals, cod
         assert command.wait(SECONDS) == code
     with suppress(ProcessLookupError):
         assert select.select([os.pidfd_open(bot)], [], [], SECONDS)[0]
-
-
-def test_without_a_stdout_one_line_says_so(folder: Path) -> None:
-    ran = shell('"$@" >&-', folder, "expect", "good.room.toml")
-    complaint = "xmpp-bridge: stdout is closed, so that nothing could be shown\n"
-    assert (ran.returncode, ran.stdout, ran.stderr) == (1, "", complaint)

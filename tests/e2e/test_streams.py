@@ -11,7 +11,7 @@ from tests.store.shelf import ACCOUNT, ROOM, Shelf
 
 CLOSED = ">&-", "xmpp-bridge: stdout is closed, so that nothing could be shown\n"
 FULL = "> /dev/full", "xmpp-bridge: stdout cannot be written: No space left on device\n"
-PRINTING = ("sandbox",), ("completion", "bash"), ("help", "agent")
+PRINTING = ("sandbox",), ("completion", "bash"), ("help", "agent"), ("--help",), ("--version",)
 
 
 @pytest.mark.parametrize(
@@ -23,6 +23,7 @@ PRINTING = ("sandbox",), ("completion", "bash"), ("help", "agent")
         (*CLOSED, ("log", "--env-file", "my.env")),
         (*FULL, ("record", "--print-unit", "--env-file", "my.env")),
         (*CLOSED, ("record", "--print-unit", "--env-file", "my.env")),
+        (*CLOSED, ("expect", "my.room.toml")),
         (*CLOSED, ("register", "codex", "--print", "--env-file", "my.env")),
         *((*where, words) for where in (FULL, CLOSED) for words in PRINTING),
     ],
