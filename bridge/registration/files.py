@@ -35,20 +35,21 @@ class ConfigFile:
                 return None
             raise RegistrationError(f"{self.path} cannot be read: {error}") from error
 
-    def check_writable(self) -> None:
-        """Raise `RegistrationError` if a mode or the system forbids writing the file."""
+    def check_writable(self, by_hand: str = "") -> None:
+        """Raise `RegistrationError`, with `by_hand`, if a mode or the system forbids writing."""
         with _naming(self.path, "read"), suppress(FileNotFoundError, NotADirectoryError):
             mode = self._target.stat().st_mode
             # A rename needs no permission for the file itself, and root needs none at all. But a
             # mode without permission to write says that the file is to be left alone.
             if not mode & stat.S_IWUSR or not os.access(self._target, os.W_OK):
                 raise RegistrationError(
-                    f"{self.path} is read-only: chmod u+w it first, or edit it yourself"
+                    f"{self.path} is read-only: chmod u+w it first, or edit it yourself", by_hand
                 )
         above = next(each for each in self._target.parents if os.path.lexists(each))
         if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
             raise RegistrationError(
-                f"{self.path} cannot be written: in {above} no file can be made by this user"
+                f"{self.path} cannot be written: in {above} no file can be made by this user",
+                by_hand,
             )
 
     def originals(self) -> list[str]:

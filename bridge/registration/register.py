@@ -272,5 +272,5 @@ def _edit(file: ConfigFile, change: Callable[[str], str | None], by_hand: str, d
             f"{file.path} was left alone: {error}.\nChange it by hand, as it is shown.", by_hand
         ) from error
     if after != before:
-        file.check_writable()
+        file.check_writable(by_hand)
     return Edit(file, before, after, by_hand, done)

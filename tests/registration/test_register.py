@@ -207,12 +207,13 @@ def test_the_time_for_a_file_grows_no_faster_than_the_file(home: Path) -> None:
     assert took[2_000] < 2 * 8 * took[250]
 
 
-def test_a_read_only_file_is_left_alone_before_anything_is_done(home: Path) -> None:
+def test_a_read_only_file_is_left_alone_and_what_to_write_is_shown(home: Path) -> None:
     location = _location(home, "codex")
     _write(location, _full(location))
     location.client.file.chmod(0o444)
-    with pytest.raises(RegistrationError, match="read-only"):
+    with pytest.raises(RegistrationError, match="read-only") as caught:
         plan(location, LAUNCH)
+    assert LAUNCH[0] in caught.value.by_hand
     assert set(_files(home)) == {str(location.client.file)}
 
 
