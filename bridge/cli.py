@@ -46,6 +46,9 @@ SKILL = Path(__file__).parent / "commands" / "agent.md"
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command `xmpp-bridge` and return its exit code."""
+    if sys.flags.optimize > 1:
+        complain("xmpp-bridge: its help and its tools need their docstrings: unset PYTHONOPTIMIZE")
+        return USAGE
     if "_ARGCOMPLETE" in os.environ:
         import_module("bridge.commands.completion").complete(parser(), Once)
     words = list(sys.argv[1:] if arguments is None else arguments)

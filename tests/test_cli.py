@@ -108,6 +108,15 @@ def test_the_version_is_that_of_the_distribution(capsys: pytest.CaptureFixture[s
     assert written.out == f"xmpp-bridge {version('xmpp-debug-bridge')}\n"
 
 
+@pytest.mark.parametrize(("level", "code"), [("1", 0), ("2", 2)])
+def test_without_docstrings_it_says_what_leaves_them_out(level: str, code: int) -> None:
+    environment = {"PATH": "/usr/bin:/bin", "PYTHONOPTIMIZE": level}
+    command = [COMMAND, "--version"]
+    ran = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert (ran.returncode, ran.stderr.count("\n")) == (code, code // 2)
+    assert ("unset PYTHONOPTIMIZE" in ran.stderr) is bool(code)
+
+
 NO_ADDRESSES = ("5222", ":5222", "localhost", "localhost:", "localhost:65536", "[::1]:-1", "")
 
 

@@ -19,9 +19,10 @@ async def test_a_regular_file_is_read_in_bounded_chunks_between_which_others_hav
     went, chunks = asyncio.Event(), []
     asyncio.get_running_loop().call_soon(went.set)
     with path.open("rb") as file:
-        async for chunk in read_chunks(file.fileno()):
-            assert went.is_set()
-            chunks.append(len(chunk))
+        async with asyncio.timeout(PATIENCE):
+            async for chunk in read_chunks(file.fileno()):
+                assert went.is_set()
+                chunks.append(len(chunk))
     assert chunks == [READ_BYTES, 1]
 
 
