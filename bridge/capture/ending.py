@@ -8,7 +8,7 @@ from bridge.capture.causes import cause, meaning
 from bridge.capture.client import Entity
 from bridge.capture.finding import Finding, Outcome, recovered
 from bridge.capture.login import LoginState
-from bridge.capture.stanza import AROUND, FOOTER, HOLE, QUOTED, Stanza, outline
+from bridge.capture.stanza import AROUND, FOOTER, HOLE, QUOTED, SIZE, Stanza, outline
 from bridge.capture.waiting import PATIENCE_SECONDS, Awaited
 from bridge.text import quoted
 from bridge.wire.names import HEADER, SASL, SM, STREAM_ERROR, TLS, condition_of, local, split
@@ -39,7 +39,8 @@ class Ending:
     last_bad: Stanza | None = None
     """The latest stanza of the client that is no XML, if the log shows why."""
     size: int = 0
-    """How many bytes of text the client's latest stanza has."""
+    """How many bytes the client's latest stanza has at least: those of its text, or those that came
+    of a stanza that is too long to be read."""
     answered: Stanza | None = None
     """The message that the client's latest stanza may answer."""
     header: Stanza | None = None
@@ -76,7 +77,8 @@ class Ending:
         heard, self.last, self.failed = self.heard, outline(stanza), ""
         if stanza.sent:
             self.last_sent = self.last
-            self.size = sum(len(text.encode()) for text in stanza.element.itertext())
+            text = sum(len(each.encode()) for each in stanza.element.itertext())
+            self.size = int(stanza.element.get(SIZE, text)) if tag == HOLE else text
             self.header = self.last if tag == HEADER else None
             if tag == HOLE and stanza.element.text:
                 self.last_bad = self.last
@@ -137,7 +139,7 @@ def _before_error(
     if name == "taken-over" and client.is_component and not login.authenticated:
         name = "name-taken"
     if condition in TOO_BIG and ending.size >= BIG_BYTES:
-        name, sent = "too-big", f" The client's latest stanza has {ending.size} bytes of text."
+        name, sent = "too-big", f" The client's latest stanza has at least {ending.size} bytes."
     elif (element := stanza.element.find(f"{{{SM}}}handled-count-too-high")) is not None:
         handled, count = (quoted(element.get(name, "?")) for name in ("h", "send-count"))
         name = "too-high"
@@ -223,6 +225,7 @@ def _after(ending: Ending, stanza: Stanza) -> str:
 def _what(element: Element) -> str:
     """Return a few words that name a stanza or another element."""
     if element.tag == HOLE:
-        return "stanza that cannot be read"
+        size = element.get(SIZE)
+        return f"stanza of at least {size} bytes" if size else "stanza that cannot be read"
     to, name = element.get("to"), local(element.tag)
     return f"{name} to {quoted(to, 100)}" if to and element.tag != HEADER else name

@@ -26,6 +26,9 @@ An error of the server that the exception passes on is in it.
 AROUND = "around"
 """The attribute of a hole with the text in which a forbidden character stands, if that is known."""
 
+SIZE = "size"
+"""The attribute of a hole with how many bytes of the stanza came, if it is too long to be read."""
+
 SAID = "said"
 """The attribute of a hole with the line of the log in which somebody had said the entry."""
 
@@ -97,7 +100,7 @@ def outline(stanza: Stanza) -> Stanza:
         SubElement(kept, "subject")
     elif element.tag == HOLE:
         kept.text = element.text
-        kept.set(AROUND, element.get(AROUND, ""))
+        kept.attrib.update(element.attrib)
     return Stanza(stanza.sent, kept, *stanza[2:])
 
 

@@ -8,14 +8,14 @@ from typing import NamedTuple
 from xml.etree.ElementTree import Element
 
 from bridge.capture.elements import MAX_DEPTH, depths
-from bridge.capture.stanza import FOOTER
+from bridge.capture.stanza import FOOTER, HOLE
 from bridge.wire.names import CLIENT, COMPONENT
-from bridge.wire.xmlstream import XmlStream, XmlStreamError
+from bridge.wire.xmlstream import DamagedElement, XmlStream, XmlStreamError
 from bridge.wire.xmlwriter import written
 
 MAX_HELD_BYTES = 256 * 1024
-"""A stanza that is longer is passed on in parts. Servers refuse most stanzas above this size, and
-what tap changes is far shorter."""
+"""A stanza that is longer is passed on in parts, and not read. Servers refuse most stanzas above
+this size, and what tap changes is far shorter."""
 
 
 _CONTENT = {space.encode(): f"{{{space}}}" for space in (CLIENT, COMPONENT)}
@@ -28,7 +28,8 @@ class Piece(NamedTuple):
 
     raw: bytes
     element: Element | None
-    """None for blanks between stanzas, and for a part of an element that is not whole."""
+    """None for blanks between stanzas, and for each further part of a stanza that is too long. With
+    its first part comes a `DamagedElement`."""
 
 
 class StreamLane:
@@ -38,6 +39,8 @@ class StreamLane:
         self._xml = XmlStream(max_bytes=MAX_HELD_BYTES, max_depth=MAX_DEPTH, unnamed=_CONTENT)
         self.held = bytearray()
         """What came of a stanza that is not whole yet."""
+        self._is_long = False
+        """Whether a part of the stanza under way was passed on, since it is too long."""
         self.unparsed = ""
         """Why what comes is no longer read, but only passed on; empty as long as it is read."""
 
@@ -48,14 +51,19 @@ class StreamLane:
             try:
                 for element in self._xml.feed(data):
                     raw = self._cut(len(self.held) - self._xml.unread)
-                    yield Piece(raw, _plain(element, raw))
+                    yield Piece(raw, None if self._is_long else _plain(element, raw))
+                    self._is_long = False
             except XmlStreamError as error:
                 self.unparsed = error.condition
             if self._xml.ended:
                 yield Piece(self._cut(len(self.held) - self._xml.unread), Element(FOOTER))
-        is_passed_on = self.unparsed or self._xml.ended or self._xml.is_between
-        if self.held and (is_passed_on or len(self.held) > MAX_HELD_BYTES):
-            yield Piece(self.rest(), None)
+        if self.unparsed or self._xml.ended or self._xml.is_between or self._is_long:
+            if self.held:
+                yield Piece(self.rest(), None)
+        elif len(self.held) > MAX_HELD_BYTES:
+            self._is_long = True
+            reason = f"it has more than {MAX_HELD_BYTES:,} bytes"
+            yield Piece(self.rest(), DamagedElement(Element(HOLE), reason, "policy-violation"))
 
     def rest(self) -> bytes:
         """Return what is held, and hold it no longer."""

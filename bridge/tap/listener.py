@@ -5,6 +5,7 @@ no limit to how long a side may be silent.
 """
 
 import asyncio
+import select
 import socket
 import ssl
 from collections.abc import Awaitable, Callable, Iterable
@@ -80,6 +81,11 @@ class Side(asyncio.Protocol):
         self.gone.set()
         self._lost(reason is not None)
 
+    @property
+    def is_read(self) -> bool:
+        """Whether what comes here is read: not so while the other side is slow, or if it ended."""
+        return self.transport is not None and self.transport.is_reading()
+
     def pause(self) -> None:
         """Read nothing until `resume`."""
         if self.transport is not None:
@@ -91,8 +97,12 @@ class Side(asyncio.Protocol):
             self.transport.resume_reading()
 
     def write(self, data: bytes) -> None:
-        """Send, unless the connection has ended."""
-        if self.transport is not None:
+        """Send, unless the connection has ended.
+
+        If this side has reset it, that would fail, and asyncio would lose the last words of this
+        side that are not read yet, such as why a server ends the stream in the midst of a stanza.
+        """
+        if self.transport is not None and not _is_reset(self.transport):
             self.transport.write(data)
 
     def end(self, *, was_cut: bool = False) -> None:
@@ -223,7 +233,8 @@ class Link:
 
     def _receive(self, sent: bool, data: bytes) -> None:
         self._play(self._relay.receive(sent, data))
-        self._witness.hold(self._session, self._relay.held)
+        # While the server reads slowly, tap reads no more of the client's stanza.
+        self._witness.hold(self._session, self._relay.held if self._down.is_read else 0)
 
     def _play(self, steps: Iterable[Step]) -> None:
         # What came together goes on together: a server may take a blank behind `<starttls/>` for
@@ -322,6 +333,15 @@ class Link:
 
     def _add(self, name: str, **words: str) -> None:
         self._witness.add(self._session, name, **words)
+
+
+def _is_reset(transport: asyncio.Transport) -> bool:
+    """Whether the other end of a connection has cut it, which reading shows only at the end."""
+    sock, poll = transport.get_extra_info("socket"), select.poll()
+    if sock.fileno() < 0:
+        return True
+    poll.register(sock, 0)  # POLLHUP and POLLERR always count
+    return bool(poll.poll(0))
 
 
 async def _first_byte(sock: socket.socket) -> bytes:

@@ -11,9 +11,9 @@ from typing import NamedTuple, TypeAlias
 from xml.etree.ElementTree import Element
 
 from bridge.capture.elements import elements_of
-from bridge.capture.stanza import HOLE, STANZA_TAGS
+from bridge.capture.stanza import HOLE, SIZE, STANZA_TAGS
 from bridge.sandbox.scram import LOGIN, MECHANISMS, SaslLogin
-from bridge.tap.lane import Piece, StreamLane, without
+from bridge.tap.lane import MAX_HELD_BYTES, Piece, StreamLane, without
 from bridge.text import quoted
 from bridge.wire import names
 from bridge.wire.names import SASL, SASL2, SASL_CB, SM, TLS, split
@@ -171,6 +171,8 @@ class Relay:
             hole.text = f"XML that cannot be read ({reason})"
             elements, _ = elements_of(raw.decode("utf-8", "replace"))
             hole = next((each for each in elements if each.tag == HOLE and each.text), hole)
+            if len(raw) > MAX_HELD_BYTES:
+                hole.set(SIZE, str(len(raw)))
         yield Passage(sent, raw, hole)
 
     def _pass_to_server(self, element: Element, raw: bytes) -> Iterator[Step]:

@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import re
+import socket
 from dataclasses import replace
 from pathlib import Path
 from ssl import TLSVersion
@@ -11,7 +13,9 @@ import pytest
 
 from bridge.settings.table import Settings
 from bridge.settings.values import Service
-from bridge.tap.listener import GRACE_SECONDS, STAGE_SECONDS
+from bridge.tap.lane import MAX_HELD_BYTES
+from bridge.tap.listener import GRACE_SECONDS, STAGE_SECONDS, Side
+from bridge.tap.witness import UNFINISHED_SECONDS
 from bridge.wire.names import PING
 from bridge.xmpp.link.connection import Connection
 from bridge.xmpp.model.faults import ConnectionFailedError
@@ -36,6 +40,10 @@ from tests.tap.tapping import (
     wrong_certificate,
 )
 from tests.xmpp.probing import settings as settings_of
+
+
+RESTS = 20
+"""If so many times in a row nothing has gone on, nothing will."""
 
 
 def behind(tap: Tap, settings: Settings, *, trusts: bool = True) -> Settings:
@@ -646,6 +654,68 @@ async def test_what_was_said_at_the_end_is_still_read(tmp_path: Path) -> None:
             await client.writer.drain()
             client.writer.close()
     assert tap.names() == ["join never-joined"]
+
+
+async def test_what_a_server_said_before_it_cut_the_connection_reaches_the_bot() -> None:
+    loop, came, cut = asyncio.get_running_loop(), bytearray(), asyncio.Event()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        sock = socket.create_connection(server.getsockname())
+        up = Side(came.extend, lambda was_cut: cut.set())
+        up.other = up
+        await loop.create_connection(lambda: up, sock=sock)
+        up.write(b"<message>")
+        peer, _ = server.accept()
+        peer.sendall(b"</stream:stream>")
+        peer.close()  # it has not read all, so the system resets the connection
+        up.write(b"</message>")
+        async with asyncio.timeout(SECONDS):
+            await cut.wait()
+    assert came == b"</stream:stream>"
+
+
+async def test_the_size_of_a_stanza_in_whose_midst_the_server_ends_the_stream_is_named(
+    tmp_path: Path,
+) -> None:
+    async def refuse(wire: Wire) -> None:
+        while len(wire.heard) <= MAX_HELD_BYTES:
+            await wire.hello()
+        wire.send(scripted.stream_error("policy-violation"))
+        wire.hang_up()
+
+    async with ScriptedServer(easy(refuse)) as server:
+        async with tapped(settings_for(server), tmp_path) as tap:
+            client = await logged_in(tap.port)
+            client.send(f"<message to='r@c'><body>{'x' * 2 * MAX_HELD_BYTES}")
+            await client.gone()
+    assert tap.names() == ["ended too-big"]
+    assert re.search(r"latest stanza has at least [0-9]{6} bytes", tap.shown[-1].message)
+
+
+async def test_a_stanza_that_waits_for_a_slow_server_is_not_unfinished(tmp_path: Path) -> None:
+    said = f"<message to='r@c' type='chat'><body>{'x' * 99_999}</body></message>"
+    reads = asyncio.Event()
+
+    async def wait(wire: Wire) -> None:
+        await reads.wait()
+        await wire.gone()
+
+    now = 1_000_000.0
+    async with ScriptedServer(easy(wait)) as server:
+        async with tapped(settings_for(server), tmp_path, clock=lambda: now) as tap:
+            client = await logged_in(tap.port)
+            client.send(said * 160)
+            unsent, rests = 0, 0
+            async with asyncio.timeout(SECONDS):
+                while rests < RESTS:  # until nothing goes on
+                    await asyncio.sleep(0.01)
+                    before, unsent = unsent, client.writer.transport.get_write_buffer_size()
+                    rests = rests + 1 if unsent == before else 0
+            assert unsent > 0
+            now += UNFINISHED_SECONDS + 1
+            tap.witness.pause()
+            reads.set()
+            client.writer.transport.abort()
+    assert tap.names() == []
 
 
 # Components (XEP-0114).

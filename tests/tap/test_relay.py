@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bridge.capture.stanza import FOOTER, HOLE
+from bridge.capture.stanza import FOOTER, HOLE, SIZE
 from bridge.sandbox.scram import SaslLogin
 from bridge.tap import relay
 from bridge.tap.lane import MAX_HELD_BYTES
@@ -143,9 +143,19 @@ def test_a_long_stanza_passes_in_parts_and_the_next_is_seen() -> None:
     long = f"<message to='r@c'><body>{'x' * 2 * MAX_HELD_BYTES}</body></message>"
     wires.say(False, long[:-20])
     assert len(wires.out[False]) > MAX_HELD_BYTES
-    wires.say(False, long[-20:] + SAID)
+    wires.say(False, long[-20:-1])
+    assert wires.relay.held == 0
+    wires.say(False, long[-1:] + SAID)
     assert wires.out[False].endswith((long + SAID).encode())
+    assert wires.tags().count(HOLE) == 1
     assert wires.tags()[-2:] == [HOLE, "message"]
+
+
+def test_what_a_long_stanza_had_in_its_first_part_is_known_at_once() -> None:
+    wires = Wires().log_in()
+    wires.say(True, f"<message to='r@c'><body>{'x' * MAX_HELD_BYTES}")
+    (_, hole) = wires.seen[-1]
+    assert int(hole.get(SIZE, "0")) > MAX_HELD_BYTES
 
 
 OFFERED = {
