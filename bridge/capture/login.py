@@ -52,6 +52,8 @@ class LoginState:
     challenges: int = 0
     is_empty: bool = False
     """Whether the latest data of the client, in `auth` or a response, was empty."""
+    judged: Finding | None = None
+    """Why `tap` refuses the login by the failure that comes next, in the server's place."""
     refusals: tuple[Finding, ...] = ()
     """The findings that a login was refused, of the latest tries."""
     authenticated: bool = False
@@ -253,7 +255,8 @@ def refused(login: LoginState, client: Entity, stanza: Stanza) -> Iterator[Findi
     mechanism = quoted(login.mechanism) if login.mechanism else "its mechanism"
     words = {"mechanism": mechanism, "others": quoted(", ".join(others))}
     words |= meaning("sasl", condition, client, text)
-    finding = cause(name, stanza.place, condition, **words)
+    finding = login.judged or cause(name, stanza.place, condition, **words)
+    login.judged = None
     login.refusals = (*login.refusals, finding)[:MAX_REFUSALS]
     yield finding
     if name == "refused-login" and login.binding_flag == "y":

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Collection
-from itertools import count
 from xml.etree.ElementTree import Element
 
 from bridge.capture.capture import Capture
@@ -48,13 +47,15 @@ class Witness:
         """The sessions that have begun and not ended."""
         self._noted = set[str]()
         """The messages of the notes that were shown."""
-        self._numbers = count(1)
+        self.sessions = 0
+        """How many clients have connected."""
         self._unfinished: dict[str, tuple[float, int]] = {}
         """Since when a client's stanza is not whole, and how many bytes of it came, by session."""
 
     def begin(self) -> str:
         """Return the name of a new session."""
-        session = str(next(self._numbers))
+        self.sessions += 1
+        session = str(self.sessions)
         self._going.add(session)
         return session
 
@@ -98,7 +99,11 @@ class Witness:
         if session not in self._streams:  # nothing has passed yet
             self._streams[session] = Examined(Stream(), session, self._say)
             self.capture.streams.append(self._streams[session])
-        self._streams[session].add([finding])
+        examined = self._streams[session]
+        if finding.name == "login" and finding.severity is Severity.ERROR:
+            examined.stream.login.judged = finding  # the failure that tap sends next shows it
+        else:
+            examined.add([finding])
         if finding.severity is Severity.NOTE and finding.message not in self._noted:
             self._noted.add(finding.message)
             self._show(finding)
