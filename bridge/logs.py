@@ -115,14 +115,18 @@ class FileHandler(logging.Handler):
         """Append a line that has the prefix already."""
         self.add(f"{self._prefix} {iso(time.time())}{line.removeprefix(self._prefix)}")
 
-    def add(self, *lines: str) -> None:
-        """Append lines as they are. If that fails they are lost: a log must not stop the bridge."""
+    def add(self, *lines: str) -> bool:
+        """Append lines as they are, and return whether that was done.
+
+        If it fails they are lost: a log must not stop the bridge.
+        """
         data = b"".join(line.encode() + b"\n" for line in lines)
         with suppress(OSError):
             if self._is_over(len(data)):
                 with suppress(BlockingIOError):  # another process begins anew just now
                     self._begin_anew(len(data))
-            os.write(self._descriptor, data)
+            return os.write(self._descriptor, data) == len(data)
+        return False
 
     def close(self) -> None:
         """Close the file."""

@@ -39,6 +39,8 @@ class CaptureFile:
         """Closes the file, and then gives it free for another tap."""
         self._is_tried = False
         """Whether opening the file was tried, with success or not."""
+        self._is_lossy = False
+        """Whether writing has failed."""
         self._waiting = list[str]()
 
     def add(self, at: str, sent: bool, session: str, xml: str, **more: object) -> None:
@@ -59,8 +61,10 @@ class CaptureFile:
                 self._open()
             except OSError as error:
                 log.warning("What passes is not kept: %s", error)
-        if self._file is not None and self._waiting:
-            self._file.add(*self._waiting)
+        is_kept = self._file is None or not self._waiting or self._file.add(*self._waiting)
+        if not (is_kept or self._is_lossy):
+            self._is_lossy = True
+            log.warning("Some of what passes is not kept: the disk may be full.")
         if self.account or len(self._waiting) > MAX_EARLY:
             self._waiting.clear()
 

@@ -26,6 +26,7 @@ from bridge.text import iso
 from bridge.tools.botlog import tapped
 from bridge.wire.xmlwriter import written
 from bridge.xmpp.link.stream import STREAM_FOOTER
+from tests.support.disk import no_file_beyond
 from tests.tap.tapping import STREAM
 from tests.xmpp.checks.watching import evidence
 
@@ -216,6 +217,18 @@ def test_a_file_that_cannot_be_opened_is_told_once_and_not_tried_again(
         for told in caplog.records
     ] == [True]
     assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_disk_that_is_full_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    record = CaptureFile(tmp_path, "bot@localhost")
+    with no_file_beyond(100):
+        for _ in range(5):
+            record.add(iso(NOW), True, "1", "<a/>")
+            record.flush()
+    record.close()
+    assert [each.getMessage().partition(" is not kept")[0] for each in caplog.records] == [
+        "Some of what passes"
+    ]
 
 
 SECRET = "hunter2"
