@@ -102,7 +102,7 @@ class _Tap:
         service = str(Service(scheme, host, port))
         address = service.removeprefix(f"{scheme}://")
         link = partial(Link, settings, self._identity, self._witness, logs_in=parsed.login)
-        passing, program = loop.create_task(listen(sock, link)), None
+        passing, program, code = loop.create_task(listen(sock, link)), None, None
         ends: list[asyncio.Task[object]] = [passing, loop.create_task(self._stop.wait())]
         try:
             with _leading(settings.domain, service, self._identity) as environment:
@@ -123,13 +123,15 @@ class _Tap:
             await asyncio.wait([passing])
             sock.close()  # without a program to start, nobody has begun to listen
             if program is not None:
+                code = program.returncode if not self._stop.is_set() else None
                 await terminate(program)
         self._witness.close(settings.domain)
         if not passing.cancelled():
             passing.result()  # raises the mistake that ended it
-        return self._conclude(address)
+        return self._conclude(address, code)
 
-    def _conclude(self, here: str) -> int:
+    def _conclude(self, here: str, code: int | None) -> int:
+        """Write the verdict; `code` is what the program itself ended with, if it did."""
         capture, report = self._witness.capture, self._report
         streams = capture.streams
         if write_captured(self._page, capture, streams, report) != SUCCESS:
@@ -138,8 +140,13 @@ class _Tap:
         conclusion = verdict(findings, capture.holes)
         if self._parsed.json:
             write_out(*as_json(streams, conclusion, capture.holes))
+        if code:
+            how = f"with exit code {code}" if code > 0 else f"by signal {-code}"
+            complain(f"xmpp-bridge: the bot ended {how}")
         if not streams:
-            complain(f"xmpp-bridge: the bot never came to {here}, and must not go to its server")
+            never = f"never came to {here}: let it connect there, and not to its server"
+            what = f"connected to {here}, and sent nothing" if self._witness.sessions else never
+            complain(f"xmpp-bridge: the bot {what}")
             return USAGE
         if self._record.path is not None:
             complain(f"xmpp-bridge: what passed is in {one_line(str(self._record.path))}")

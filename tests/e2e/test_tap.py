@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -189,6 +190,24 @@ with socket.create_connection((host, int(port))) as tap:
     tap.sendall(b"<stream:stream to='localhost'>")
     tap.recv(100)
 """
+
+
+@pytest.mark.parametrize(
+    ("bot", "told"),
+    [
+        ("raise SystemExit(7)", ["ended with exit code 7", "never came to"]),
+        ("import os; os.kill(os.getpid(), 9)", ["ended by signal 9", "never came to"]),
+        (re.sub(r"sendall\(.*\)", "shutdown(1)", CONNECT), ["sent nothing"]),
+    ],
+    ids=["an exit code", "a signal", "nothing sent"],
+)
+def test_a_bot_that_never_comes_is_told_by_how_far_it_got(
+    bot: str, told: list[str], place: Place
+) -> None:
+    ran = place.tap(bot=(sys.executable, "-c", bot))
+    lines = ran.stderr.splitlines()
+    assert (ran.returncode, len(lines)) == (2, len(told)), ran.stderr
+    assert all(words in line for words, line in zip(told, lines, strict=True))
 
 
 def test_the_time_ends_it_and_a_bot_that_came_decides(place: Place) -> None:
