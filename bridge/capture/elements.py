@@ -297,18 +297,31 @@ def _hole_because(piece: str) -> Element:
         alone = parsed(f"{tag[0].rstrip('/>')}/>") if tag else None
         return alone[0] if alone else hole
     hole.text = "XML that is not well-formed"
+    begin = end = _fault_in(piece)
     for match in (*islice(_FORBIDDEN.finditer(piece), 1), *_REFERENCE.finditer(piece)):
         six, ten = match.groups() if match.re is _REFERENCE else (f"{ord(match[0]):x}", None)
         code = int(six or "0", 16) or int(ten or 0)
         if code < 0x110000 and _FORBIDDEN.match(chr(code)):
             hole.text = f"the character U+{code:04X}, which XML cannot have"
-            name, closed, before = piece[: match.start()].rpartition("<")[2].partition(">")
-            if closed and name.startswith("body"):  # in other elements may stand secrets
-                before = before[-AROUND_CHARACTERS:]
-                behind = piece[match.end() :][:AROUND_CHARACTERS].partition("<")[0]
-                hole.set(AROUND, before + match[0] + behind)
+            begin, end = match.span()
             break
+    name, closed, before = piece[:begin].rpartition("<")[2].partition(">")
+    if closed and name.startswith("body"):  # in other elements may stand secrets
+        behind = piece[end:][:AROUND_CHARACTERS].partition("<")[0]
+        hole.set(AROUND, before[-AROUND_CHARACTERS:] + piece[begin:end] + behind)
     return hole
+
+
+def _fault_in(piece: str) -> int:
+    """Return where the parser finds the XML of an element at fault."""
+    try:
+        fromstring(f"{_OPEN}\n{piece}</s>")  # noqa: S314 - as in `parsed`
+    except ParseError as error:
+        line, column = error.position
+        return sum(len(each) + 1 for each in piece.split("\n")[: line - 2]) + column
+    except ValueError:
+        pass
+    return 0
 
 
 def _takes_too_much(text: str) -> bool:

@@ -159,11 +159,15 @@ def _before_error(
 
 
 def own_error(ending: Ending, stanza: Stanza) -> Iterator[Finding]:
-    """Find that the client itself ended the stream with an error, and what it had just got."""
-    if stanza.element.tag == STREAM_ERROR:
+    """Find that the client itself ended the stream with an error, and what it had just got.
+
+    After a refused login, that is no further fault.
+    """
+    last = ending.last
+    is_refused = last is not None and last.element.tag == f"{{{SASL}}}failure"
+    if stanza.element.tag == STREAM_ERROR and not is_refused:
         condition, text = condition_of(stanza.element)
         why = f" ({quoted(text)})" if text else ""
-        last = ending.last
         got = f" It had just got the {_what(last.element)} {last.place.words}." if last else ""
         yield cause("own-error", stanza.place, condition=condition, why=why, got=got)
 

@@ -40,6 +40,10 @@ ENDED = {
         [*IN, ASKED, says("a\x0bb"), stream_error("not-well-formed")],
         '"show it"',
     ),
+    "bad XML, what stands around it": (
+        [*IN, says("first line\nfish & chips, sir"), stream_error("not-well-formed")],
+        'in "first line\\nfish & chips, sir"',
+    ),
     "a forbidden character, what stands around it": (
         [*IN, says("price: a\x0bb, sir"), stream_error("not-well-formed")],
         "price: a",
@@ -118,9 +122,12 @@ def test_an_end_behind_what_the_log_has_in_part_is_not_called_one_without_an_err
     assert [each.name for each in found("End of stream received")] == ["ended"]
 
 
-def test_a_stream_that_ends_with_a_refused_login_is_named_by_that() -> None:
+@pytest.mark.parametrize(
+    "end", ["<<< </stream:stream>", stream_error("undefined-condition").replace("<<<", ">>>")]
+)
+def test_a_stream_that_ends_with_a_refused_login_is_named_by_that(end: str) -> None:
     refused = f"<<< <failure xmlns='{SASL}'><not-authorized/></failure>"
-    assert [each.name for each in found(*LOGIN[:4], refused, "<<< </stream:stream>")] == ["login"]
+    assert [each.name for each in found(*LOGIN[:4], refused, end)] == ["login"]
 
 
 ANSWERS = {
