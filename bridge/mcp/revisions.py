@@ -167,7 +167,7 @@ def read_meta(params: Object, session: RequestMeta, *, required: bool) -> Reques
         supported = [revision.date for revision in ALL]
         raise RpcError(
             UNSUPPORTED_PROTOCOL_VERSION,
-            {"supported": supported, "requested": version},
+            {"supported": supported, "requested": version[:100]},
             f"Unsupported protocol version: {version[:100]!r} is none of {', '.join(supported)}",
         )
     if not isinstance(capabilities, dict):

@@ -66,7 +66,8 @@ class Bounds(NamedTuple):
             most: float | None = self.max_length
             measured = f"{path} has {size} {noun}"
         elif isinstance(value, (int, float)) and not isinstance(value, bool):
-            size, least, most, measured = value, self.minimum, self.maximum, f"{path} is {value}"
+            size, least, most = value, self.minimum, self.maximum
+            measured = f"{path} is {str(value)[:100]}"
         else:
             return
         if least is not None and size < least:

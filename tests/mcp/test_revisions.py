@@ -99,6 +99,12 @@ values = st.one_of(
 )
 
 
+def test_a_long_version_is_not_repeated_as_a_whole() -> None:
+    with pytest.raises(RpcError) as refused:
+        opened(WHOLE | {PROTOCOL_VERSION: "2" * 10_000})
+    assert len(str(refused.value.data)) + len(str(refused.value)) < 1_000
+
+
 @given(st.one_of(values, st.dictionaries(keys, values)), st.booleans())
 def test_whatever_meta_holds_it_is_read_or_refused(meta: object, required: bool) -> None:
     with suppress(RpcError):

@@ -154,6 +154,11 @@ def test_a_type_without_a_json_form_is_its_authors_error(hint: Any) -> None:
         ),
         (Annotated[int, Bounds(minimum=1)], 0, "value is 0; the least is 1"),
         (Annotated[int, Bounds(maximum=5)], 6, "value is 6; the most is 5"),
+        (
+            Annotated[int, Bounds(maximum=5)],
+            10**4000,
+            f"value is 1{'0' * 99}; the most is 5",
+        ),
         (Annotated[str, Bounds(min_length=1)], "", "value has 0 characters; the least is 1"),
         (Annotated[list[int], Bounds(max_length=1)], ["", 2], "value has 2 items; the most is 1"),
     ],
