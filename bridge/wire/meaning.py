@@ -110,6 +110,7 @@ CLIENT_WORDS: Mapping[str, str] = {
     "nickname_setting": "the client's nickname",
     "room_password": "the password with which the client joins",
     "password_is_wrong": "the client sent none, or a wrong one",
+    "usual_service": "conference or muc, a dot, and the server's own",
     "again": "let the client try again, with growing pauses",
     "We_were": "The client was",
     "us": "the client",
@@ -208,7 +209,7 @@ join: service-unavailable; soon
     -> Check the domain in {room_setting}; if it is right, wait for somebody to leave.
 join: remote-server-not-found; later
     {domain} knows no server {room_service}.
-    -> Check the domain in {room_setting}: usually conference or muc, a dot, and the server's own.
+    -> Check the domain in {room_setting}: usually {usual_service}.
 join: remote-server-timeout; soon
     {domain} cannot reach {room_service}.
     -> Check the domain in {room_setting}, and the connection between the two servers.

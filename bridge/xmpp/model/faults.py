@@ -348,7 +348,8 @@ def of(
     row = first_row(_ROWS, situation, condition)
     condition = condition or row.conditions[0]
     names: dict[str, object] = {**OUR_WORDS, **place._asdict(), **words}
-    names |= {"room_service": place.room_service, "condition": condition}
+    names |= {"room_service": place.room_service, "usual_service": place.usual_service}
+    names["condition"] = condition
     message = row.message.format(why=f" ({quoted(text)})" if text else "", **names)
     if "{why}" not in row.message:
         message += quoted_text(text)

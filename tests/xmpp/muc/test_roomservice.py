@@ -75,9 +75,13 @@ async def test_the_room_services_that_a_server_lists_are_named_and_one_of_them_h
     services = await room_services(played.connection, "example", SERVICE)
     assert services == [odd, named]
     place = PLACE._replace(room=room)
+    guessing = ("no-room-service", None), ("join", "remote-server-not-found")
     for listed, hinted in ((services, f"conference.{place.domain}"), (services[1:], named)):
-        fault = faults.with_services(faults.of("no-room-service", place), place, listed)
-        assert all(f'"{each}"' in fault.message for each in listed)
-        assert fault.hint.endswith(f" {hinted}.")
+        for situation, condition in guessing:
+            guessed = faults.of(situation, place, condition=condition)
+            fault = faults.with_services(guessed, place, listed)
+            assert all(f'"{each}"' in fault.message for each in listed)
+            assert fault.hint.endswith(f" {hinted}.")
+            assert fault.hint.count("MUC_ROOM") == 1
     refused = faults.of("join", place, condition="not-allowed")
     assert f"MUC_ROOM: perhaps it is {named}." in faults.with_services(refused, place, [named]).hint
