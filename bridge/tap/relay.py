@@ -188,7 +188,8 @@ class Relay:
             answers = [Remark("binds", {"mechanism": quoted(mechanism)}), refusal]
         elif tag in REFUSALS:
             refusal = self._told(f"<failure xmlns='{split(tag)[0]}'>{REFUSALS[tag]}</failure>")
-            answers = [Remark("taken-out", {"what": CHANGES[tag]}), refusal]
+            name = "unoffered" if split(tag)[0] == SASL2 else "taken-out"
+            answers = [Remark(name, {"what": CHANGES[tag]}), refusal]
         yield Passage(True, b"" if answers else raw, element)
         yield from answers
 

@@ -43,6 +43,9 @@ mismatch: tls; note, RFC 6120, 5.4.1
 taken-out: session; note, RFC 6120, 4.3
     Tap took out {what}.
     -> The client goes on without it.
+unoffered: login; error, RFC 6120, 6.3.3
+    Tap refused {what}.
+    -> Let the client choose among the mechanisms that it is offered. Behind tap these are of SASL.
 unfinished: refused; warning, RFC 6120, 11.6
     The client began a stanza and has not finished it for {seconds:g} s ({size} bytes): the server
     has got none of it, and takes what follows for a part of it.

@@ -177,7 +177,17 @@ async def test_a_login_that_cannot_pass_is_named(
         assert tap.names() == [name]
 
 
-async def test_a_login_that_tap_refuses_is_no_error_once_another_succeeds(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("asked", "name"),
+    [
+        (scripted.sasl("auth", "p=tls-unique,,n=a,r=b"), "login binds"),
+        ("<authenticate xmlns='urn:xmpp:sasl:2'/>", "login unoffered"),
+    ],
+    ids=["bound", "SASL2"],
+)
+async def test_a_login_that_tap_refuses_is_no_error_once_another_succeeds(
+    asked: str, name: str, tmp_path: Path
+) -> None:
     async with (
         ScriptedServer(easy(scripted.stand)) as server,
         tapped(settings_for(server), tmp_path) as tap,
@@ -185,14 +195,13 @@ async def test_a_login_that_tap_refuses_is_no_error_once_another_succeeds(tmp_pa
         client = await Client.at(tap.port)
         client.send(STREAM)
         await client.sees("</stream:features>")
-        bound = scripted.sasl("auth", "p=tls-unique,,n=a,r=b")
-        client.send(bound.replace(" ", " mechanism='SCRAM-SHA-1-PLUS' ", 1))
+        client.send(asked.replace(" ", " mechanism='SCRAM-SHA-1-PLUS' ", 1))
         await client.sees("</failure>")
         client.send(scripted.sasl("auth", "\0a\0b").replace(" ", " mechanism='PLAIN' ", 1))
         await client.sees("<success")
         client.writer.close()
         await tap.is_left()
-    assert tap.names() == ["login binds"]
+    assert tap.names() == [name]
     assert not any(each.has_error() for each in tap.witness.capture.streams)
 
 
