@@ -45,8 +45,8 @@ Loggers write it for each; they may begin with a few others."""
 MAX_ASKED = 256
 """We remember the ids of at most so many requests; an answer follows soon."""
 
-_COMMENT = re.compile(r"<!--(.*?)-->")
-"""A comment of XML: its brackets are no arrows."""
+_TAGGED = re.compile(r"<(?:!--(.*?)--|(/?[A-Za-z][^<>]*))>")
+"""A comment or a tag: its brackets are no arrows."""
 _QUOTES = re.compile(r"(?:\bb|<<)?['\"]+$")
 _CHANGING = re.compile(
     r"""[^\s"'()<>\[\]=,|:]+@[^\s"'()<>\[\],:|]+      # an address
@@ -109,7 +109,7 @@ _unlearned = lru_cache(maxsize=MAX_SHAPES)(Shape)
 def shape_of(head: str) -> tuple[str, str]:
     """Return the shape of the text before an entry, and the token of its session, if any."""
     session = ""
-    head = _COMMENT.sub(r"\1", head) if "<!--" in head else head
+    head = _TAGGED.sub(r"\1\2", head) if "<" in head else head
     if len(head) > MAX_HEAD:
         head = head[: MAX_HEAD // 2] + head[-MAX_HEAD // 2 :]
 

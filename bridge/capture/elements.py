@@ -104,10 +104,10 @@ _START = re.compile(
 the first value may have no quotes."""
 _NAMED = re.compile(
     r"(?:(?<=b['\"])|(?<=<<\"))<|<(?:\?|\\?/|stream:|(?:message|presence|iq)\b(?!>[^<\s\\])"
-    r"|(?:stream|handshake)\b)"
+    r"|(?:stream|handshake)\b|(?:features|auth|challenge|response|success|failure)$)"
     r"|[^>]*xmlns="
 )
-"""An element whose name means nothing else, or that has a namespace."""
+"""An element whose name means nothing else, or that has a namespace, maybe in the next line."""
 _NO_ELEMENT = ("<?", "<!", "</", "<stream")
 """Text with one of these beginnings is not read as an element."""
 
@@ -197,7 +197,8 @@ def _elements_in(text: str) -> tuple[list[Element], str]:
             end = text.find(">", begin) + 1
             if not end:
                 break
-            is_alone = bool(elements) and elements[-1].tag == HEADER  # a parser had to end it
+            # A parser may end a header that stands alone, and a library what it puts around.
+            is_alone = bool(elements) and elements[-1].tag in {HEADER, FOOTER}
             if not is_alone and not text.startswith("</stream:stream", begin):
                 return [*elements, Element(HOLE)], ""
             elements += [] if is_alone else [Element(FOOTER)]

@@ -182,7 +182,8 @@ _LEVELS = (
     re.compile(
         r"(?<=\d\d:\d\d)[^\n]*\b(?:fail|refus|den[iy]|invalid|unable|incorrect|timed out"
         r"|not found|can(?:not|'t))"
-        r"|\b(?:auth\w*|login|connect\w*) (?:fail|refus)|\bfailed (?:auth|login|connect)",
+        r"|\b(?:auth\w*|login|connect\w*) (?:fail|refus)|\bfailed (?:auth|login|connect)"
+        r"|\b(?:closed|disconnected): \w",
         re.IGNORECASE,
     ),
 )

@@ -169,7 +169,9 @@ class _Entry(NamedTuple):
         What follows its first line may be other entries.
         """
         refusal = refusal_in(text) or refusal_in(self.first)
-        return self.fragment([*refusal, Element(HOLE)], text)
+        # Of the bodies of BOSH, only requests have an `rid` (XEP-0124, section 7).
+        entry = self._replace(sent=" rid=" in text) if text.startswith("<body ") else self
+        return entry.fragment([*refusal, Element(HOLE)], text)
 
 
 class Fragments:

@@ -85,7 +85,14 @@ class Hearsay(Newest[str, _Text]):
                     return heard.number
             if not was_met and _has(text, ways, said, heard, is_part=is_part):
                 return heard.number
-        return 0
+        return next(filter(None, map(self._line_of_parts, ways)), 0) if self else 0
+
+    def _line_of_parts(self, way: str) -> int:
+        """Return the line of the last of several messages that together are an entry; else 0."""
+        number = 0
+        while part := max(filter(way.startswith, self), key=len, default=""):
+            way, number = way[len(part) :], self[part].number
+        return 0 if way else number
 
     def without(self, line: str) -> str:
         """Return a line without what somebody said."""

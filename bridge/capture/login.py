@@ -237,8 +237,9 @@ def given_up(login: LoginState, client: Entity, stanza: Stanza) -> Iterator[Find
         when = "after the server's challenge" if login.challenges else "before the server answered"
         yield cause("given-up", stanza.place, mechanism=quoted(login.mechanism), when=when)
     elif login.offer and not login.tried and (login.mechanisms or not login.offers_tls):
-        if stanza.element.tag == names.HEADER and stanza.seconds is None:
-            return  # it may be another client, or another day
+        is_doubtful = stanza.seconds is None or not login.has_own_header
+        if stanza.element.tag == names.HEADER and is_doubtful:
+            return  # it may be another client, or another day, or the log lost STARTTLS
         name = "no-mechanism" if login.mechanisms else "no-login"
         offered = quoted(", ".join(login.mechanisms))
         offered += "" if login.offers_tls or login.began_tls else " without STARTTLS"

@@ -84,7 +84,7 @@ class Requests:
 
     def owed(self, client: Entity) -> Awaited | None:
         """Return the oldest request of the client's own server that the client has not answered."""
-        for waiting in (self.waiting.overdue, self.waiting.open):
+        for waiting in (self.waiting.overdue, self.waiting.open) if client.has_sent else ():
             for (kind, _, other), awaited in waiting.items():
                 if kind in {"asks", OWN_ACKNOWLEDGEMENT[0]} and "@" not in client.other_side(other):
                     return awaited
@@ -163,7 +163,7 @@ def refused(requests: Requests, client: Entity, rooms: Rooms, stanza: Stanza) ->
     element = stanza.element
     error, from_ = names.error_of(element), element.get("from", "")
     original = requests.original(element)
-    if not _is_believed(original, client, rooms, from_):
+    if not _is_believed(original, client, rooms, element):
         yield error_of_other(stanza)
         return
     type_, to = "", from_
@@ -214,21 +214,22 @@ def _situation(name: str, original: Stanza | None, condition: str, *, is_private
     return "retitled" if is_title and condition in {"forbidden", "not-allowed"} else "bounced"
 
 
-def _is_believed(original: Stanza | None, client: Entity, rooms: Rooms, from_: str) -> bool:
+def _is_believed(original: Stanza | None, client: Entity, rooms: Rooms, error: Element) -> bool:
     """Whether an error can be the fate of the client's message, and is not a stranger's word.
 
     It comes from the address that the message went to, from its room or domain, from the client's
     own account or server, or without an address (RFC 6120, 8.1.2.1). If the log does not have the
-    message, an occupant's address proves nothing.
+    message, an occupant's address proves nothing, nor does an error from a resource to an address
+    without one: in a server's log, a client may have sent it to a room.
     """
-    from_ = from_.lower()
+    from_, to = error.get("from", "").lower(), error.get("to", "")
     if client.other_side(from_) == "" or not from_:
         return True
     if original is not None:
-        to = original.element.get("to", "").lower()
-        return from_ in {to, names.bare(to), names.domain_of(to)}
+        sent_to = original.element.get("to", "").lower()
+        return from_ in {sent_to, names.bare(sent_to), names.domain_of(sent_to)}
     if not client.has_sent:
-        return True
+        return "/" not in from_ or "/" in to or "@" not in to
     return "/" not in from_ and (not client.is_complete or rooms.at(from_) is not None)
 
 

@@ -248,8 +248,8 @@ bounced: not-acceptable; soon
     The room {room} refused the message{why}: {account} is not in it.
     -> Only occupants may speak in a room: join it first, and again when it has put you out.
 bounced: resource-constraint policy-violation; soon
-    The message to {room} was refused{why}: too much, too fast, or too long.
-    -> Send less at a time, shorter messages, and with pauses.
+    The message to {room} was refused{why}: it breaks a rule, or is too much or too fast.
+    -> Do as the server says. If it says nothing, send less at a time, and with pauses.
 bounced: remote-server-not-found; soon
     The server of {room} is not known{why}.
     -> Check the domain of the address.

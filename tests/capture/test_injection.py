@@ -267,6 +267,15 @@ def test_without_times_a_line_that_somebody_said_is_a_hole() -> None:
     assert (errors([stream]), stream.stream.holes) == ([], 1)
 
 
+@pytest.mark.parametrize("at", [15, 30, 70])
+def test_without_times_messages_that_are_printed_in_one_line_accuse_nobody(at: int) -> None:
+    line = f"<<< {ENDED}"
+    said = ["<<< " + SAID["a body"](escape(each)) for each in (line[:at], line[at:])]
+    (stream,) = examined(*LOGIN, ASK, *JOIN, *said, line)
+    assert (errors([stream]), stream.stream.holes) == ([], 1)
+    assert errors(examined(*LOGIN, ASK, *JOIN, said[1], line)) == ["ended"]
+
+
 @pytest.mark.parametrize("words", ["stream:error", "a\nb stream:features", "/stream:stream"])
 @pytest.mark.parametrize("joint", ["", "\n"])
 def test_the_name_of_a_tag_that_somebody_said_breaks_no_stanza(words: str, joint: str) -> None:

@@ -30,8 +30,11 @@ from tests.capture.logs import (
     said,
     says,
     stream_error,
+    timed,
 )
 
+TEXTS = "urn:ietf:params:xml:ns:xmpp-stanzas"
+REFUSED = ["  <not-authorized/>", "</failure>"]
 BOUNCE = bounce("not-acceptable").removeprefix("<<< ")
 REFUSAL = refusal("registration-required").removeprefix("<<< ")
 OTHER = f"<presence from='{{}}' to='{ACCOUNT}' type='error'>{error('gone', ' no more ')}</presence>"
@@ -553,6 +556,29 @@ NAMED: dict[str, tuple[list[str], str]] = {
         ],
         'was refused by "x.org" (forbidden)',
     ),
+    "a message that a rule of the server refuses, with its words": (
+        [
+            bounce("policy-violation").replace(
+                "</error>", f"<text xmlns='{TEXTS}'>Encrypt!</text></error>"
+            )
+        ],
+        'was refused ("Encrypt!"): it breaks a rule',
+    ),
+    "namespaces in the lines after the names": (
+        [f">>> {HEADER}", f"<<< {HEADER}", "<<< <failure", f"  xmlns='{SASL}'>", *REFUSED],
+        "refused the login",
+    ),
+    "the end of a stream in an element of the library's own": (
+        [
+            f"in response: <lib>{PING[4:].replace('ann@x/y', 'x')}</lib>",
+            "in response: <lib></stream:stream></stream></lib>",
+        ],
+        "without an error. If",
+    ),
+    "a refused session over HTTP, cut off in a server's log": (
+        ["SENT(null): " + TERMINATE[:-2].format("item-not-found") + " mes... [44 more]"],
+        "knows no such session",
+    ),
     "one stanza that was sent": (
         [">>> <presence/>"],
         "The log has only what the client sent",
@@ -635,6 +661,12 @@ SILENT = {
         *[f">>> {HEADER}", f"<<< {HEADER}", OFFER.format(MECHANISMS), "And with the other client:"],
         *[f">>> {HEADER}", f"<<< {HEADER}", OFFER.format(MECHANISMS)],
     ],
+    "a login that goes on behind STARTTLS, which the excerpt does not have": timed(
+        OFFER.format(MECHANISMS), f">>> {HEADER}", f"<<< {HEADER}", ">>> <presence/>"
+    ),
+    "an error to a room, in a line of a server's log that does not name the client": [
+        f"Received <message from='{ACCOUNT}' to='{ROOM}' type='error'>{error('gone')}</message>"
+    ],
     "the presence of another who left": [
         f"<<< <presence from='{ROOM}/Ann' to='{ACCOUNT}' type='unavailable'><x xmlns='{USER}'>",
         "x",
@@ -692,6 +724,7 @@ def test_the_answer_of_the_clients_own_account_is_known_without_its_login() -> N
         ("10:00:01 DEBUG dns: name not found", 'has "10:00:01 DEBUG dns: name not found'),
         ("10:00:01 INFO Incorrect order of packets", 'has "10:00:01 INFO Incorrect order'),
         ("log: Warning: MUC: join of a@b failed", 'has "log: Warning: MUC'),
+        ("c2s1 info stream for <a@b> closed: not served", 'has "c2s1 info stream'),
     ],
 )
 def test_a_log_without_stanzas_is_quoted_where_it_names_a_condition(log: str, words: str) -> None:
