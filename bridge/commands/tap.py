@@ -33,6 +33,7 @@ from bridge.tap.listener import Link, listen
 from bridge.tap.record import CaptureFile
 from bridge.tap.witness import Witness
 from bridge.text import one_line, quoted
+from bridge.views import output
 from bridge.views.explain import as_json
 from bridge.views.termination import call_on_termination
 from bridge.xmpp.link.from_slixmpp import load
@@ -134,12 +135,12 @@ class _Tap:
         """Write the verdict; `code` is what the program itself ended with, if it did."""
         capture, report = self._witness.capture, self._report
         streams = capture.streams
-        if write_captured(self._page, capture, streams, report) != SUCCESS:
-            return FAILURE
+        is_written = write_captured(self._page, capture, streams, report) == SUCCESS
         findings = [finding for each in streams for finding in each.findings()]
         conclusion = verdict(findings, capture.holes)
         if self._parsed.json:
-            write_out(*as_json(streams, conclusion, capture.holes))
+            error = write_out(*as_json(streams, conclusion, capture.holes))
+            is_written = not output.complain_of(error) and is_written
         if code:
             how = f"with exit code {code}" if code > 0 else f"by signal {-code}"
             complain(f"xmpp-bridge: the bot ended {how}")
@@ -151,7 +152,8 @@ class _Tap:
         if self._record.path is not None:
             complain(f"xmpp-bridge: what passed is in {one_line(str(self._record.path))}")
         complain(one_line(conclusion))
-        return FAILURE if any(each.has_error() for each in streams) else SUCCESS
+        has_error = any(each.has_error() for each in streams)
+        return SUCCESS if is_written and not has_error else FAILURE
 
     def _show(self, finding: Finding) -> None:
         if not self._is_decided:

@@ -127,6 +127,31 @@ def test_json_is_one_object_and_the_bots_stdout_goes_to_stderr(place: Place) -> 
     assert "hello" in page.read_text("utf-8")
 
 
+@pytest.mark.parametrize("what", ["json", "report"])
+def test_what_cannot_be_written_is_a_failure_and_the_verdict_is_still_the_last_line(
+    what: str, place: Place, tmp_path: Path
+) -> None:
+    folder, bot = tmp_path / "pages", [*BOT]
+    folder.mkdir()
+    options = ["--json"]
+    if what == "report":
+        options = ["--report", str(folder / "page.html")]
+        bot = ["sh", "-c", 'rmdir "$0"; exec "$@"', str(folder), *BOT]
+    with Path("/dev/full").open("w", encoding="ascii") as full:
+        ran = subprocess.run(
+            place.arguments(*options, bot=bot),
+            env=place.environment,
+            stdout=full if what == "json" else subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=SECONDS,
+            check=False,
+        )
+    assert (ran.returncode, verdict(ran)) == (1, "No error was found."), ran.stderr
+    told = "stdout cannot be written" if what == "json" else f"'{folder}' is no folder"
+    assert told in ran.stderr
+
+
 def test_the_bot_is_led_to_tap_by_its_variables(place: Place) -> None:
     environment = json.loads(place.tap(bot=SHOW).stdout)
     assert environment["XMPP_SERVICE"].startswith("xmpp://127.0.0.1:")
