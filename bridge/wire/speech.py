@@ -57,6 +57,8 @@ _SIGN = re.compile(r"(?!/me\b)(! ?|[.$#~+&%/])(?=[^\W\d])", re.IGNORECASE)
 """The sign before the word of a command; some want a blank behind it. `/me` is no command
 (XEP-0245), and `-1` or `+1` is a vote."""
 
+_WORD = re.compile(rf"\s*(?:{_SIGN.pattern})\S*", re.IGNORECASE)
+
 
 ALPHABETS = ("LATIN", "CYRILLIC", "GREEK")
 """The alphabets with letters that look alike, as Unicode names them."""
@@ -178,14 +180,21 @@ def is_command(text: str) -> bool:
 
 
 def odd_letter(text: str) -> str:
-    """Return the letter of a command's word that is of another alphabet than most; empty if none.
+    """Return the character of a command that only looks like the usual one; empty if none.
 
-    It looks like a letter of that alphabet, and a program takes it for another.
+    It is another form of its sign or of a letter, such as a wide one, or another blank; or a letter
+    of another alphabet than most. A program takes it for another character.
     """
-    word = [*text.split()[:1], ""][0] if is_command(text) else ""
+    command = _WORD.match(unicodedata.normalize("NFKC", text))
+    # Chinese and Japanese talk may begin with the wide forms of other signs.
+    is_meant = command and (is_command(text) or command[0].lstrip()[0] in "!/.")
+    word = text[: command.end()] if command and is_meant else ""
     names = {letter: unicodedata.name(letter, "").split(" ")[0] for letter in word}
     known = [name for name in map(names.get, word) if name in ALPHABETS]
-    odd = [it for it in word if names[it] in ALPHABETS and names[it] != max(known, key=known.count)]
+    odd = [it for it in word if unicodedata.normalize("NFKC", it) != it]
+    odd += [
+        it for it in word if names[it] in ALPHABETS and names[it] != max(known, key=known.count)
+    ]
     return "".join(odd[:1])
 
 

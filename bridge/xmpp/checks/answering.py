@@ -28,7 +28,6 @@ from bridge.xmpp.checks.evidence import (
 )
 from bridge.xmpp.checks.exchanges import (
     ANSWERS,
-    exchanges,
     form_of,
     is_encrypted,
     is_message,
@@ -77,22 +76,37 @@ HOWS = {
 it."""
 
 
+_DENIAL = "no|0|without|never|keine?|ohne|pas d|aucune|sans|sin|sem|nenhum|nessun|bez|нет|geen|没有"
 _FAILURE = re.compile(
-    r"(\b(?:no|0|without|never) (?:any |an )?)?"
-    r"\b(error|exception|traceback|failed|failure|denied|refused|not allowed|went wrong"
-    r"|timed out)\b"
+    rf"(\b(?:{_DENIAL})[ '\u2019]?(?:any |an |de )?)?"
+    r"(\b(?:error|exception|traceback|failed|failure|denied|refused|not allowed|went wrong"
+    r"|timed out|unavailable|unreachable|unable to|https? ?(?:error |status )?[45]\d\d"
+    r"|fehler|fehlgeschlagen|nicht (?:erreichbar|gefunden|möglich)|erreur|échec|échoué|fallo|falló"
+    r"|erro|errore|falha|falhou|fallito|fout|mislukt|błąd|chyba|hata|ошибка|сбой|не удалось)\b"
+    r"|错误|錯誤|失败|失敗|エラー|오류|실패|^(?:❌|⛔|🚫|💥|⚠\ufe0f?)(?=\s*\w))"
+    r"(?!\W{0,2}(?:(?:0|none|keine|нет)(?!\w)|なし|없))"
 )
-"""Matches the words of an answer that may be about what went wrong in the program: what denies
-them, and the words."""
+"""Matches the words of an answer that may be about what went wrong in the program, as people write
+them in many languages, or a sign: what denies them, and the words."""
+
+_UNFILLED = re.compile(
+    r"\bundefined\b|\bNaN\b|^(?:null|None|nil)\W*$|\[object \w+\]|<[\w. ]+ at 0x|\$?\{\w+\}"
+    r"|(?<!\d)%(?:\(\w+\))?[sd]\b"
+)
+"""Matches what programs write in place of a value that is not there, or of a name that they should
+have replaced."""
 
 
 def tells_failure(answer: Mapping[str, object], asked: str) -> bool:
     """Whether an answer to what the bridge asked, as in `Evidence.answers`, may be about a failure.
 
-    Words of the question say nothing.
+    Words of the question say nothing, nor does a name to be replaced beside a command: it is help.
     """
-    parts = _FAILURE.findall(str(answer.get("body") or "")[:COMMAND_CHARACTERS].casefold())
-    return any(not denied and words not in asked.casefold() for denied, words in parts)
+    body = str(answer.get("body") or "")[:COMMAND_CHARACTERS]
+    parts = _FAILURE.findall(body.casefold())
+    if not any(is_command(word) for word in body.split() if word[0] != "%"):
+        parts += [("", it) for it in _UNFILLED.findall(body)]
+    return any(not denied and words.casefold() not in asked.casefold() for denied, words in parts)
 
 
 def in_time(
@@ -189,21 +203,31 @@ def _anew(evidence: Evidence, answered: Sequence[Ask]) -> Finding | None:
 
 
 def _unasked(evidence: Evidence, answered: Sequence[Ask]) -> Finding | None:
-    """Return that the occupant gives the answer to a command to talk as well; None if not."""
+    """Return that the occupant answers talk, or what has no words, as commands; None if not."""
     answers = {ask.answer.body for ask in answered if ask.answer and is_command(plain(ask.asked))}
-    name = searchable(evidence.nickname)
-    talk = [
-        exchange
-        for exchange in exchanges(evidence.acts)
-        if exchange.seconds <= ANSWER_SECONDS
-        and evidence.is_theirs(exchange.answer)
-        and exchange.answer.body in answers
-        and not (is_command(text := plain(exchange.asked)) or is_named(name, text))
+    name, known = searchable(evidence.nickname), {ask.answer for ask in answered}
+    theirs = [
+        (asked, answer)
+        for asked, answer in pairwise(evidence.acts)
+        if speaks(answer) and evidence.is_theirs(answer) and not evidence.is_theirs(asked)
+        if is_message(asked) and 0 <= answer.at - asked.at <= ANSWER_SECONDS
     ]
-    if len({plain(exchange.asked) for exchange in talk}) < LEFT_OUT:
+    wordless = [it for asked, it in theirs if not asked.body and it not in known]
+    if len(wordless) >= LEFT_OUT and len({it.body for it in wordless}) == 1:
+        detail = f"{evidence.who} said {words_of(wordless[0].body)} {len(wordless)} times, each "
+        detail += "after a message without words, such as a reaction."
+        hint = "Let the program pass over messages that have no body (XEP-0444)."
+        return Finding(None, detail, hint, symptom=True)
+    talk = [
+        (asked, answer)
+        for asked, answer in theirs
+        if speaks(asked) and answer.body in answers
+        if not (is_command(text := plain(asked)) or is_named(name, text))
+    ]
+    if len({plain(asked) for asked, _ in talk}) < LEFT_OUT:
         return None
-    detail = f"{evidence.who} answered {_question(talk[-1].asked)} with "
-    detail += f"{words_of(talk[-1].answer.body)}, as it answers commands."
+    detail = f"{evidence.who} answered {_question(talk[-1][0])} with "
+    detail += f"{words_of(talk[-1][1].body)}, as it answers commands."
     hint = "Does it look for a word anywhere in what is said? A pattern needs its beginning (^)."
     return Finding(None, detail, hint, symptom=True)
 
@@ -382,13 +406,10 @@ def _compared(evidence: Evidence, ask: Ask, last: Record, left: Sequence[Record]
     often = last.is_own or len(left) >= LEFT_OUT
     detail = f"{evidence.who} answered {_question(ask.asked)} after {_ms(ask)}, "
     if since := _since_stopped(evidence, left[0]):
-        detail += f"{_from(since)}: it may have stopped."
-        hint = f"Let {name_of(ask.asked.sender)} say it again: if that is not answered either, "
-        hint += "the program has stopped, and its own log should say where."
-        if ask.asked.sender in left_out:
-            hint = "Its own log should say where it stopped."
-        else:
-            detail += f" {_differences(evidence, ask.asked, last)}"
+        detail += f"{_from(since)}: it may have stopped. {_differences(evidence, ask.asked, last)}"
+        hint = f"Let {name_of(ask.asked.sender)} say again what was answered, word for word: if "
+        hint += "that is not answered either, the program has stopped, and its own log should say "
+        hint += "where."
         return Finding(False if often else None, detail, hint, symptom=True)
     again = ask.answer is not None and ask.answer.number > left[0].number
     # Another command may be one that it does not know, or fails in.
@@ -498,9 +519,10 @@ def _differences(evidence: Evidence, asked: Record, left: Record) -> str:
         different.append("how the command is spelt")
     if hidden[0] != hidden[1]:
         different.append("hidden characters")
-    if bool(getattr(asked.event, "reply_to", None)) != bool(getattr(left.event, "reply_to", None)):
-        different.append("whether it is a reply")
-    elif (asked.body == theirs_said) != (left.body == own_said):
+    marks = {"replaces": "whether it is a correction", "reply_to": "whether it is a reply"}
+    marked = [[bool(getattr(it.event, mark, None)) for mark in marks] for it in (asked, left)]
+    different += [it for it, a, b in zip(marks.values(), *marked, strict=True) if a != b]
+    if marked[0] == marked[1] and (asked.body == theirs_said) != (left.body == own_said):
         different.append("whether it quotes")
     least = "nothing that is seen" if theirs_said == own_said else "only the words"
     return f"What differs: {', '.join(different) or least}."

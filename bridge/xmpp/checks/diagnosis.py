@@ -11,7 +11,7 @@ from itertools import islice, pairwise
 from typing import NamedTuple
 
 from bridge.text import iso, name_of, visible
-from bridge.wire.speech import LOOP_REPEATS, THREAD_SECONDS, TURN_SECONDS
+from bridge.wire.speech import ANSWER_SECONDS, LOOP_REPEATS, THREAD_SECONDS, TURN_SECONDS
 from bridge.xmpp.checks import answering, conduct, presence
 from bridge.xmpp.checks.evidence import (
     MAX_ALIKE,
@@ -350,7 +350,8 @@ def _is_twice(evidence: Evidence, outcome: Record) -> bool:
     for reply in worded:
         times[reply.body] += 1
         if times[reply.body] > max(1, bisect(asking, reply.number)):
-            return _has_doubled([reply.body for reply in worded])
+            soon = (it for it in worded if it.at - reply.at <= ANSWER_SECONDS)
+            return _has_doubled([it.body for it in soon])
     return False
 
 
@@ -363,6 +364,9 @@ def _has_doubled(said: list[str]) -> bool:
         for first in range(len(said) - size):
             again = said[first + size : first + 2 * size]
             enough = size if first else (size + 1) // 2
+            rest = said[first + 2 :]
+            if size == 1 and rest[::2] != rest[1::2]:
+                continue
             if len(again) >= enough and again == said[first : first + len(again)]:
                 return True
     return False
@@ -450,8 +454,8 @@ def _silence(evidence: Evidence, body: str, said: Record) -> Finding:
             symptom=True,
         )
     seconds = evidence.now - said.at
-    hint = "Does it know that command, and may the bridge give it? Its own log should show whether "
-    hint += "the message came."
+    hint = "Does it know that command, and may the bridge give it?"
+    hint += "" if evidence.stream else " Its own log should show whether the message came."
     if seconds < THREAD_SECONDS:
         hint += " If it asks a model, wait for it by xmppWait, and look again."
     detail = f"{who} has not answered {words_of(body)}, said {seconds:,.1f} s ago."

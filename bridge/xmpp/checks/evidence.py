@@ -430,7 +430,7 @@ def disguise(body: str) -> str:
     if visible(whole) != whole:
         return "hidden characters"
     odd = odd_letter(whole)
-    return f"{quoted(odd)} ({named(odd)}) among letters of another alphabet" if odd else ""
+    return f"{quoted(odd)} ({named(odd)}) in place of the usual character" if odd else ""
 
 
 def absent(evidence: Evidence) -> Finding:

@@ -105,6 +105,25 @@ BROKEN: dict[str, tuple[list[Act], str, str]] = {
         "unknown",
         'answered "!ping Paris" of "Alice" anew, which corrects "!ping Rome"',
     ),
+    "it takes reactions for commands": (
+        [
+            *asked(PING),
+            *(
+                (9.0 + at, said(who, body, reactions=None if body else ("+",)))
+                for at, (who, body) in enumerate([("Carl", ""), ("Robot", "what?")] * 2)
+            ),
+        ],
+        "unknown",
+        '"Robot" said "what?" 2 times, each after a message without words, such as a reaction.',
+    ),
+    "it passes over corrections": (
+        [
+            *asked(PING, ("Carl", "!pnig", "")),
+            (AFTER + 1.0, said("Carl", "!ping", replaces="q1")),
+        ],
+        "unknown",
+        "it may have stopped. What differs: whether it is a correction.",
+    ),
     "it was given a command again and again in a form that it never answered": (
         asked(PING, *[("Alice", ".ping", "")] * 2),
         "unknown",
@@ -138,6 +157,15 @@ WELL: dict[str, list[Act]] = {
         *asked(PING, ("Alice", "!ping Rome", "pong")),
         (AFTER + 5.0, said("Alice", "!ping Paris", replaces="q1")),
         (AFTER + 5.05, said("Robot", "pong", replaces="a1")),
+    ],
+    "somebody reacts while it answers": [
+        act
+        for number in range(3)
+        for act in (
+            (AFTER * number, said("Carl", f"!roll {number}", id=f"q{number}")),
+            (AFTER * number + 1.0, said("Alice", "", reactions=("+",))),
+            (AFTER * number + 1.05, said("Robot", "You rolled: 6")),
+        )
     ],
     "somebody corrects a command": [
         *asked(PING, ("Alice", "!pnig", "")),
@@ -329,6 +357,18 @@ def test_who_is_left_out_only_soon_after_an_answer_is_not_called_the_reason(
         ("it never failed, and ended without any error", "!tests", False),
         ("no time: it failed", "!tests", True),
         ("Terror: a film", "!film", False),
+        ("Fehler: Datenbank nicht erreichbar", "!ping", True),
+        ("Ошибка: не удалось подключиться", "!ping", True),
+        ("エラーが発生しました", "!ping", True),
+        ("\u274c Database is gone", "!ping", True),
+        ("HTTP 503", "!ping", True),
+        ("Keine Fehler, aucune erreur, Fehler: 0", "!ping", False),
+        ("\u274c\u2b55\u274c", "!move 3", False),
+        ("undefined", "!ping", True),
+        ("[object Object]", "!ping", True),
+        ("Hello {name}", "!ping", True),
+        ("Usage: !hello {name}", "!help", False),
+        ("none of them", "!who", False),
     ],
 )
 def test_an_answer_tells_a_failure_in_words_that_are_not_the_questions(

@@ -324,7 +324,7 @@ FOUND: list[tuple[str, Evidence, bool | None, str]] = [
     ("commands", evidence(ODD, *[PLAIN] * MESSAGES), True, ""),
     ("commands", evidence(said("!p\u200bing")), None, ""),
     ("commands", evidence(said("!\u0440ing", "Wilma")), False, "(U+0440 CYRILLIC SMALL LETTER ER)"),
-    ("commands", evidence(said("!p\u03bfst", "Wilma")), False, "SMALL LETTER OMICRON) among let"),
+    ("commands", evidence(said("!p\u03bfst", "Wilma")), False, "SMALL LETTER OMICRON) in place of"),
     ("commands", evidence(said("!\u043f\u0438\u043d\u0433 me", "Wilma")), True, ""),
     ("commands", evidence(ODD._replace(type="chat")), None, ""),
     ("commands", evidence(ODD._replace(source=Source.HISTORY)), None, ""),
@@ -354,6 +354,9 @@ def test_each_finding_is_told(name: str, given: Evidence, ok: bool | None, words
         ((), (PONGS, said("and more"), PONGS), True),
         ((), (PONGS, said("pong", replaces="1")), False),
         ((), (PONGS, said("and more")), False),
+        # A list may begin with equal lines.
+        ((), (PONGS, PONGS, said("and more")), False),
+        ((), (PONGS, PONGS, said("and more"), said("and more")), True),
         ((), (said("-"), PONGS, said("-"), said("and more"), said("-")), False),
         ((), (PONGS, said("and"), said("more"), PONGS, said("and"), said("more")), True),
         ((), (said(""), said("")), False),
@@ -779,7 +782,7 @@ def test_what_the_presence_of_a_silent_bot_says_is_told() -> None:
 
 def test_a_letter_of_another_alphabet_is_told_whoever_wrote_it() -> None:
     odd = "!\u0440ing"
-    told = 'which has "\u0440" (U+0440 CYRILLIC SMALL LETTER ER) among letters of another alphabet.'
+    told = 'which has "\u0440" (U+0440 CYRILLIC SMALL LETTER ER) in place of the usual character.'
     others = find(evidence(said(odd, "Wilma"), SENT, HEARD, answers=[PONG]))
     assert (others.outcome, told in others.verdict) == ("well", True)
     ours = find(evidence(replace(SENT, body=odd), HEARD._replace(body=odd)))
