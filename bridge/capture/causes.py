@@ -223,6 +223,9 @@ not-rejoined: join; error, XEP-0045, 7.2
 not-yet-rejoined: join; note, XEP-0045, 7.2
     The client logged in again, and the log ends before it asks to join the room {room} again.
     -> Let the client join its rooms after each login, and not only after the first.
+roomless: join; note, XEP-0045, 7.2
+    The client logged in, and has asked to join no room.
+    -> Unless it needs none: let it send presence with the muc element to ROOM@SERVICE/NICKNAME.
 left: join; note, XEP-0045, 7.14
     The client itself left the room {room}.
     -> If it should have stayed, see where the program sends presence of type unavailable.
@@ -295,6 +298,10 @@ silent: silent; error, XEP-0045, 7.4
     The message {what} reached the client, and it sent no answer {within}. So it is the program,
     not the network.
     -> Look at the client's handler for messages: whether it is called, raises, or waits.
+astray: misplaced; error, XEP-0045, 7.4
+    The message {what} in the room {room} got no answer there {within}: the client sent one
+    {other} instead.
+    -> Answer with type groupchat to the bare JID of the message's from.
 raised: silent; error, XEP-0045, 7.4
     The message {what} reached the client, and its program failed on it: {failure}.
     -> Mend that line of the program, or have it catch the exception and say what went wrong.

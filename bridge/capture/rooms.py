@@ -193,6 +193,11 @@ class Rooms:
             words = {"room": quoted(awaited.what), "within": within, "type": type_}
             yield cause(_CAUSES[kind], asked.place, about=awaited.what, **words)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether the client asked to join no room, on this stream or on the one before."""
+        return not (self.by_jid or self.former)
+
     def conclusion(self) -> Iterator[Finding]:
         """Note for which former rooms the client has not asked until the log ends."""
         for (kind, _, _), awaited in self.waiting.open.items():
@@ -413,7 +418,8 @@ def outside(rooms: Rooms, client: Entity, stanza: Stanza) -> Iterator[Finding]:
     if element.get("type") != "groupchat":
         return
     if room is None:
-        may_be_room = "@" in jid and len(rooms.by_jid) < MAX_ROOMS
+        is_address = "@" in jid and not any(map(str.isspace, jid))
+        may_be_room = is_address and len(rooms.by_jid) < MAX_ROOMS
         if client.is_complete and client.bound and may_be_room:
             rooms.waiting.open.pop(("rejoin", "", _key(client, stanza)), None)
             yield cause("never-joined", place, about=jid, room=quoted(jid))

@@ -33,6 +33,8 @@ class Stream:
         self.ending = Ending()
         self.first: Stanza | None = None
         """The `outline` of the first stanza; `ending` has the last."""
+        self.asked = 0
+        """At the end: how many messages asked the client for an answer."""
         self.holes = 0
         """How many stanzas, of this stream or between its own, the log has only in part."""
 
@@ -102,6 +104,7 @@ class Stream:
 
     def conclusion(self) -> Iterator[Finding]:
         """Note at the end of a stream what the log cannot show, although something may be wrong."""
+        self.asked = self.talk.asked
         yield from self.talk.conclusion()
         yield from self.rooms.conclusion()
         login = self.login
@@ -115,6 +118,10 @@ class Stream:
         elif last and last.element.tag == FEATURES and (login.mechanisms or login.offers_tls):
             offered = ", ".join(login.mechanisms) or "STARTTLS"
             yield cause("stops-at-offer", last.place, offered=quoted(offered))
+        elif last and last.element.tag == FEATURES and login.offer and not login.tried:
+            yield from given_up(login, self.client, last)
+        elif last and self.client.is_complete and self.client.bound and self.rooms.is_empty:
+            yield cause("roomless", last.place)
 
     def _waits_for(self, tag: str) -> bool:
         """Whether a client that has sent this waits for the server, on its way to a session."""

@@ -131,6 +131,9 @@ class Talk:
         """The latest live messages in `said.room`, in which programs may answer each other."""
         self.repeats = False
         """Whether the client's latest two messages are alike but for numbers."""
+        self.astray = Newest[str, str](MAX_ANSWERED)
+        """What the client sent, and where, in place of an answer to the room, by the number of the
+        message that it had just heard."""
         self.asked = 0
         """How many live messages named the client or were commands."""
         self.asked_at: LogPlace | None = None
@@ -162,15 +165,18 @@ class Talk:
             stanza.place,
             Claim.NONE if stanza.sent else self.claim_of(rooms, body, room),
         )
+        aside = list[Finding]()
         if stanza.sent:
-            yield from misplaced(self, client, rooms, message, element)
+            aside = [*misplaced(self, client, rooms, message, element)]
+            yield from aside
             yield from looped(self, message, element)
             yield from former_name(self, rooms, message)
         if element.get("type") == "error":
-            if stanza.sent:
+            if stanza.sent or (rooms.at(room) and not nickname):  # the room refused the answer
                 self.react()
         elif stanza.sent:
-            yield from self._take_sent(rooms, message, element)
+            is_astray = not aside and _is_astray(rooms, message)
+            yield from self._take_sent(rooms, message, element, is_astray=is_astray)
         else:
             yield from unreadable(self, rooms, message, element)
             if message.body:
@@ -185,6 +191,9 @@ class Talk:
         for kind, awaited in self.waiting.expired(stanza, count) if client.has_sent else ():
             about = awaited.stanza.element.get("from", "")
             words = {"what": quoted(awaited.what, QUOTED), "within": awaited.patience(stanza)}
+            if kind == "silent" and (other := self.astray.get(str(awaited.number))):
+                kind, words["other"] = "astray", other
+                words["room"] = quoted(names.lower_bare(about))
             yield cause(kind, awaited.stanza.place, about=about, **words)
 
     def fail(self, client: Entity, failure: Stanza) -> Iterator[Finding]:
@@ -325,20 +334,25 @@ class Talk:
         own = [form_without_numbers(it.text) for it in self.turns if it.who == message.nickname]
         return self.repeats and form_without_numbers(message.body) in own[-1:]
 
-    def _take_sent(self, rooms: Rooms, message: Heard, element: Element) -> Iterator[Outcome]:
+    def _take_sent(
+        self, rooms: Rooms, message: Heard, element: Element, *, is_astray: bool
+    ) -> Iterator[Outcome]:
         spaces = spaces_of(element)
         is_encrypted = not spaces.isdisjoint(ENCRYPTIONS)
         if is_encrypted and not self.encrypts:
             self.encrypts = True
             yield Disproof("unreadable ", is_of_all=True)
-        if message.body or spaces.isdisjoint(SIGNALS):  # signals answer nothing
+        heard = self.just_heard(message)
+        if heard is not None and heard.is_public and is_astray:
+            to, type_ = element.get("to", "")[:MAX_TEXT], element.get("type") or "normal"
+            self.astray.add(str(heard.number), f"of type {quoted(type_)} to {quoted(to)}")
+        elif message.body or spaces.isdisjoint(SIGNALS):  # signals answer nothing
             self.react()
         if not message.body and not is_encrypted:
             return
         yield from self._take_late_answer(message)
         self.self_answers = self.self_answers + 1 if self.answers_itself(message, element) else 0
         yield from self._take_own_turn(rooms, message)
-        heard = self.just_heard(message)
         if heard and (heard.room, heard.is_public) == (message.room, message.is_public):
             if self.failed is not None:
                 yield self.failed
@@ -442,6 +456,13 @@ def _where(heard: Heard, talk: Talk, rooms: Rooms, message: Heard, element: Elem
     asker = talk.accounts.get(f"{heard.room}/{heard.nickname}", "")
     is_asker = jid == asker or (not asker and jid.partition("@")[0] == heard.nickname.lower())
     return "private" if is_asker and not message.is_public else ""
+
+
+def _is_astray(rooms: Rooms, message: Heard) -> bool:
+    """Whether a message is for its own sender, or outside the room, or of a type for no room."""
+    is_seat = rooms.at(message.room) is not None and message.nickname != ""
+    is_other = is_seat and not rooms.is_own(message.room, message.nickname)
+    return bool(message.body) and not (message.is_public or is_other)
 
 
 def unreadable(talk: Talk, rooms: Rooms, message: Heard, element: Element) -> Iterator[Finding]:

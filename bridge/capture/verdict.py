@@ -15,17 +15,21 @@ EXPLAINS: Mapping[str, Collection[str]] = {
     "misplaced": {"refused", "removed", "ended"},
     "ended": {"join", "refused"},
     "period": {"ended", "join", "refused"},
+    "closed": {"refused"},
+    "cut": {"refused"},
+    "dropped": {"refused"},
 }
 """The findings that an error of each name, or cause, explains if they come later.
 
-The findings have to be the same client's. An error about an address explains only findings about
+The findings have to be the same client's. An end that gives no reason explains no refused join: the
+client has come back since. An error about an address explains only findings about
 the same address, or about the stream to the address's server.
 """
 
 TOLD = frozenset(
     (  # noqa: SIM905 - as a set it would take twelve lines
         "stops-at-tls stops-at-question stops-at-offer doubted other-error refused-request unheard "
-        "one-sided failed renamed not-yet-rejoined"
+        "one-sided failed renamed not-yet-rejoined roomless"
     ).split()
 )
 """The causes of notes that the verdict adds to "No error was found", so that it hides no error."""
@@ -57,8 +61,9 @@ def explanation(findings: Sequence[Finding]) -> Finding | None:
                 for name in EXPLAINS.get(finding.cause) or EXPLAINS.get(finding.name, ())
                 for about in _explained_by(finding.about)
             )
-            is_end = best is not None and best.name == "ended" and best.client == finding.client
-            yields = is_end and finding.cause in SILENT_ENDS
+            explains = best is not None and best.name in {"ended", "join"}
+            is_same = best is not None and best.client == finding.client
+            yields = explains and is_same and finding.cause in SILENT_ENDS
             if explained > most or (explained == most and not yields):
                 best, most = finding, explained
             later[finding.client, finding.name, finding.about] += 1

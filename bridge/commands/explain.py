@@ -76,6 +76,9 @@ def run(parsed: argparse.Namespace) -> int:
         line = named_in(begin)
         if line.startswith("the log names") or (line and not has_received):
             conclusion += f" T{line[1:]}."
+    if parsed.command_text and not (has_errors or any(each.stream.asked for each in streams)):
+        begin = quoted(parsed.command_text)
+        conclusion += f" No message that begins with {begin} reached the client."
     if any(reader.has_undirected for reader in readers):
         conclusion += f" {UNDIRECTED}"
     pieces: Iterable[str]

@@ -125,6 +125,11 @@ CASES: dict[str, tuple[list[str], str, list[str]]] = {
         "sent an error",
         ["refused", "misplaced", "removed"],
     ),
+    "it broke, and the room wants a password of the client that came back": (
+        timed(*IN, "pause 9", *LOGIN, ASK, refusal("not-authorized")),
+        "wants a password",
+        ["ended", "join"],
+    ),
     "cut at a period, and the room was not joined again": (
         timed(
             *[*IN, "pause 60", CLOSED],
@@ -198,6 +203,7 @@ GROUNDS: dict[str, tuple[list[str], str]] = {
         "only what the client received",
     ),
     "only what was sent": ([ASK, says("a")], "only what the client sent"),
+    "it is in no room": ([*LOGIN, "<<< <presence/>"], "logged in, and has asked to join no room."),
     "another stream goes on": ([*IN, *ASKED, *LOGIN], "3 messages named the client"),
 }
 """Logs without an error, and a part of what the verdict says beside that."""
