@@ -93,7 +93,7 @@ class _BotLog:
         With `until`, the log is complete up to this time: what had not come by then never came.
         """
         evidence, self._goes_on = self._evidence, until is not None
-        command = self.delivery.body if until is not None else ""
+        command = self.delivery.body
         if not command and (left := left_out(evidence, asks_of(evidence))):
             command = left[-1].asks[-1].what
         capture = Capture(command=command, nickname=evidence.nickname, observe=self._observe)
@@ -107,7 +107,8 @@ class _BotLog:
                 file.readline(MAX_LINE_BYTES)  # the rest of a line
             for stanza in reader.read(file):
                 capture.take(stanza)
-        if until is not None:
+        # A log that has the bridge's message is written as things happen.
+        if (until := until if until is not None else self.delivery.now) is not None:
             capture.pause(until)
         capture.finish()
         return capture.streams
@@ -125,6 +126,9 @@ class _BotLog:
             cause = next((it for it in reversed(whys) if it.name in {"join", "removed"}), None)
             if cause and cause.cause == LEFT and words != NO_ERROR:
                 cause = None  # the program may have left since it failed
+        if cause is None and (came := self.delivery.line):
+            failed = (it for it in findings if it.cause == "failed" and it.place.line > came)
+            cause = next(failed, None)
         is_cut_short = evidence.occupant is None and not ours[-1].stream.client.ended
         if cause is None and not did and is_cut_short and not self._goes_on:
             heard = self._clock.heard
@@ -163,12 +167,12 @@ class _BotLog:
             return self.delivery.sentence(ours)
         if ends > asked.at or self._evidence.now - asked.at < PATIENCE_SECONDS:
             return ""
+        outcome = f"The log ends at {iso(ends)}, and {words_of(self.delivery.body)} was said later"
+        if ours[-1].stream.client.ended:
+            return f"{outcome}: the program has not connected again."
         heard = self._clock.heard
         since = f" since {words_of(heard)}, the last message in it" if heard else ""
-        outcome = (
-            f"The log ends at {iso(ends)}, and {words_of(self.delivery.body)} was said later: "
-        )
-        return f"{outcome}the program may hang{since}, or be cut off, or write another log."
+        return f"{outcome}: the program may hang{since}, or be cut off, or write another log."
 
     def _observe(self, examined: Examined, stanza: Stanza) -> None:
         self._clock.take(examined, stanza)
@@ -194,6 +198,11 @@ def stream(path: Path, evidence: Evidence) -> Finding:
     others = f"; it has {', '.join(seen[:MAX_SEATS])}" if seen else ""
     detail = f"The log {where} has no stream of {evidence.who} in {quoted(evidence.room)}{others}."
     hint = "Does it log stanzas, and is it the right file?"
+    name = evidence.nickname
+    theirs = [it for it in streams if any(seat.is_under(name) for seat in _seats([it]))]
+    cause = explanation([finding for each in theirs for finding in each.findings()])
+    if cause is not None and cause.name == "join" and evidence.occupant is None:
+        return Finding(False, f"{detail} {cause.message}", cause.hint)
     if seats:
         hint = "Let the program join this room, under this nickname, or look at the right file."
     return Finding(None, detail, hint, remark=_is_missed(evidence))

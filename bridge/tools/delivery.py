@@ -62,6 +62,18 @@ class Delivery:
         return self._message.body if self._message else ""
 
     @property
+    def now(self) -> float | None:
+        """The time now on the capture's clock, if the message came; None if that is not known."""
+        if self._message is None or self._came is None or self._came[1].seconds is None:
+            return None
+        return self._came[1].seconds + self._evidence.now - self._message.at
+
+    @property
+    def line(self) -> int:
+        """In which line of the capture the message came; 0 if it did not."""
+        return self._came[1].place.line if self._came else 0
+
+    @property
     def is_ignored(self) -> bool:
         """Whether the message came, and the client has sent nothing since."""
         return self._came is not None and not self._deeds

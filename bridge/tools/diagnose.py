@@ -165,6 +165,7 @@ class _Examination:
             [*map(dict, known.answers)] or _of_others(known),
             step=step and call(step.tool, step.arguments, room),
             log=log,
+            stream=stream,
             nickname=known.nickname,
         )
 
@@ -257,14 +258,16 @@ class _Examination:
         *,
         step: Entry | None = None,
         log: Path | None = None,
+        stream: evidence.Finding | None = None,
         nickname: str = "",
     ) -> Diagnosis:
-        if outcome != "well" and step is None and log is not None:
+        is_told = stream is not None and (stream.ok is False or stream.remark)
+        if outcome != "well" and step is None and log is not None and not is_told:
             names = "--nickname", nickname, str(log)
             step = {"command": shlex.join(["xmpp-bridge", "explain", *names])}
         if step and self._link.read_only and step.get("tool") == "xmppSend":
             step = call("xmppWait", {"from": nickname} if nickname else {})
-        hint = GIVE_LOG if outcome == "unknown" and step is None else ""
+        hint = GIVE_LOG if outcome == "unknown" and step is None and log is None else ""
         result: Entry = {
             "outcome": outcome,
             "verdict": verdict,
