@@ -161,7 +161,7 @@ class _BotLog:
         Return an empty text if that is not known: the log may not have come so far yet.
         """
         outcome, asked, ends = self.delivery.sentence(), self._evidence.past.heard, self._clock.ends
-        if outcome or not self._evidence.is_silent or asked is None or ends is None:
+        if outcome or not self.delivery.body or asked is None or ends is None:
             return outcome
         if ends - asked.at >= PATIENCE_SECONDS:
             return self.delivery.sentence(ours)

@@ -50,7 +50,8 @@ class Delivery:
 
     def __init__(self, evidence: Evidence) -> None:
         self._evidence = evidence
-        self._message = evidence.past.heard if evidence.is_silent else None
+        is_asked = evidence.is_silent and evidence.named
+        self._message = evidence.past.heard if is_asked else None
         self._came: tuple[Examined, Stanza] | None = None
         """The stream on which the message came, and the message there."""
         self._deeds: dict[str, tuple[str, int]] = {}

@@ -242,6 +242,9 @@ class _Examination:
         """Return what is found of one program; ping it if that may decide."""
         known = await seen.known_of(occupant.nickname)
         known = known._replace(**declared._asdict(), named=False)
+        if known.nickname in self._link.bot_logs:
+            _, stream = await asyncio.to_thread(_stream_of, self._link, known)
+            known = known._replace(stream=stream)
         result = await asyncio.to_thread(diagnosis.look_over, known)
         if result[0] == "unknown" and not known.came_back:
             known = known.pinged(await asking.ping_alike(membership, occupant))

@@ -297,6 +297,24 @@ async def test_what_tap_kept_is_looked_at_without_a_setting(nickname: str, tmp_p
     assert ("nextStep" in told) is (nickname != "bot")  # explain would say the same again
 
 
+@pytest.mark.parametrize("lines", [BOUNCED, IN])
+async def test_without_a_nickname_the_known_log_of_a_program_is_read(
+    lines: list[str], tmp_path: Path
+) -> None:
+    link, _ = standing(None, "bot", "Alice")
+    log = _captured(tmp_path, *lines, at=time.time() - 20)
+    log.write_text(log.read_text("utf-8").replace(ROOM, played.ROOM), "utf-8")
+    link.bot_logs = {"bot": log}
+    now = time.time() - 15
+    for number in range(3):
+        for who, body, after in (("Alice", f"!ping {number}", 0.0), ("bot", "pong", 0.1)):
+            said = MessageReceived(f"{played.ROOM}/{who}", who, body)
+            link.participant.publish(said, at=now + number + after)  # type: ignore[attr-defined]
+    told = fitting(xmpp_diagnose, await xmpp_diagnose(link, None))
+    assert ("refused: " in told["verdict"]) is (lines is BOUNCED)
+    assert (told["outcome"] == "cause") is (lines is BOUNCED)
+
+
 def test_an_error_before_the_bots_last_answer_is_no_cause(tmp_path: Path) -> None:
     kept = _captured(tmp_path, *BOUNCED)
     assert botlog.stream(kept, known()).ok is False  # it has answered nothing since
