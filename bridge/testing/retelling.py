@@ -149,7 +149,8 @@ class _Story:
                 remark = f"No answer came; at other times {quoted(program)} answered such messages."
                 arguments = {"from_": program, "within": WITHIN_SECONDS}
                 return [said, remark, ScenarioStep("expect", arguments, each.sender)]
-        return [said, "No answer came; such messages got none at other times either."]
+        remark = "No answer came; such messages got none at other times either."
+        return [said] if ask.seconds <= ANSWER_SECONDS else [said, remark]
 
     def _with_parts(self, answers: Mapping[int, Ask]) -> dict[int, Ask]:
         """Return the question for each answer, and for each message that continues an answer."""

@@ -114,6 +114,13 @@ def test_without_a_program_that_answers_such_questions_a_comment_says_so() -> No
     assert text.count("\n# No answer came; such messages got none") == 1
 
 
+def test_an_answer_of_somebody_who_mostly_speaks_unasked_is_not_called_missing() -> None:
+    spoke = [(100.0, "Robot", "I am tired."), (200.0, "Robot", "Good night.")]
+    text = _told(*(_said(*each) for each in [*PING, *spoke]))
+    assert _steps(text)[:2] == [_say("Alice", "!ping"), _say("Robot", "pong")]
+    assert "No answer came" not in text
+
+
 def test_visits_old_history_and_a_bots_leaving_are_no_steps() -> None:
     text = _told(
         _said(0, "Eve", "old words", source="history"),
