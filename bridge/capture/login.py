@@ -229,8 +229,8 @@ def tls(login: LoginState, client: Entity, stanza: Stanza) -> Iterator[Finding]:
 
 def given_up(login: LoginState, client: Entity, stanza: Stanza) -> Iterator[Finding]:
     """Find that the client gave the login up, or did not try it."""
-    if stanza.element.tag == names.HEADER and login.restarting:
-        return
+    if stanza.element.tag == names.HEADER and (login.restarting or login.mechanism):
+        return  # it goes on, perhaps behind a `success` that the log lost
     if login.authenticated or client.ended or not (client.is_complete and client.has_received):
         return
     if login.mechanism:

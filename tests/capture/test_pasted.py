@@ -664,6 +664,10 @@ SILENT = {
     "a login that goes on behind STARTTLS, which the excerpt does not have": timed(
         OFFER.format(MECHANISMS), f">>> {HEADER}", f"<<< {HEADER}", ">>> <presence/>"
     ),
+    "a login whose success the log does not have": timed(
+        *[f">>> {HEADER}", f"<<< {HEADER}", OFFER.format(MECHANISMS)],
+        *[f">>> <auth xmlns='{SASL}' mechanism='PLAIN'>AGEAYg==</auth>", f">>> {HEADER}"],
+    ),
     "an error to a room, in a line of a server's log that does not name the client": [
         f"Received <message from='{ACCOUNT}' to='{ROOM}' type='error'>{error('gone')}</message>"
     ],
