@@ -130,6 +130,9 @@ sasl: account-disabled; never
 sasl: temporary-auth-failure; soon
     {domain} cannot check logins just now{why}.
     -> The server's account store has a problem; {again}.
+sasl: invalid-mechanism; later
+    {domain} does not take the mechanism by which {account} logs in ({condition}){why}.
+    -> Choose a mechanism that the server offers; {login} need not be wrong.
 sasl: *; later
     {domain} refused the login of {account} ({condition}){why}.
     -> Check {login}. The server's log says more.

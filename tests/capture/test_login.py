@@ -55,6 +55,10 @@ REFUSALS = {
         "user name and password",
     ),
     "p": ([offer(SCRAM, PLUS), auth(PLUS, P), failure("malformed-request")], "channel binding"),
+    "not offered": (
+        [offer("PLAIN"), auth(SCRAM, N), failure("invalid-mechanism")],
+        "a mechanism that the server offers",
+    ),
     "nothing in PLAIN": ([offer("PLAIN"), auth("PLAIN"), failure("malformed-request")], "empty"),
     "a sign for nothing in PLAIN": (
         [offer("PLAIN"), auth("PLAIN", "="), failure("not-authorized")],
