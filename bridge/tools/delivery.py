@@ -102,7 +102,8 @@ class Delivery:
         if self._came is None or self._came[0] is not examined:
             return False
         own = self._came[1].element.get("to", "")
-        return lower_bare(element.get("from") or own) == lower_bare(own)
+        is_one = "@" in examined.stream.client.account  # whatever it writes into `from`
+        return is_one or lower_bare(element.get("from") or own) == lower_bare(own)
 
     def sentence(self, streams: Sequence[Examined] = ()) -> str:
         """Return whether the message came, and what the client did then; empty if not known.

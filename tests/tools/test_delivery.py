@@ -101,6 +101,10 @@ def sends(xml: str) -> str:
             [sends(f"<message to='{ROOM}' type='groupchat'><composing xmlns='u:c'/></message>")],
             f'to "{ROOM}" without a body but with "composing" after 100 ms.',
         ),
+        (
+            [logs.says("pong").replace(" to=", " from='other@example.org' to=", 1)],
+            'with the body "pong" after 100 ms.',
+        ),
         ([sends("<")], "then sent something that is no whole stanza after 100 ms."),
         ([sends("</stream:stream>")], "then ended its connection after 100 ms."),
         (

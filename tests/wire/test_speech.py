@@ -14,6 +14,7 @@ from bridge.wire.speech import (
     is_command,
     is_named,
     is_put_to,
+    odd_letter,
 )
 from bridge.xmpp.checks import exchanges
 from tests.xmpp.checks.watching import evidence, said
@@ -113,3 +114,23 @@ def test_what_an_occupant_says_in_a_row_is_one_turn_unless_there_is_a_pause_in_i
     ]
     assert (apart < SPREAD_SECONDS) is (turns > 0)
     assert [len(circle.turns) for circle in circles(said)] == [turns] * (turns > 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "odd"),
+    [
+        ("\uff01ping", "\uff01"),
+        ("!\u00a0ping", "\u00a0"),
+        ("\u00a0!ping", "\u00a0"),
+        ("!\uff50ing", "\uff50"),
+        ("!\u0440ing", "\u0440"),
+        ("! ping \uff01", ""),
+        ("!\u043f\u0440\u0438\u0432\u0435\u0442", ""),
+        ("\uff5ehello", ""),  # a wave dash begins talk in Japanese
+        ("hello\uff01", ""),
+    ],
+)
+def test_a_character_that_only_looks_like_the_usual_one_is_found_in_a_command(
+    text: str, odd: str
+) -> None:
+    assert odd_letter(text) == odd
