@@ -118,16 +118,17 @@ slixmpp|sleekxmpp: slixmpp: logging.basicConfig(level=logging.DEBUG)
 aioxmpp: aioxmpp: logging.basicConfig(level=logging.DEBUG)
 nbxmpp|gajim: nbxmpp: logging.getLogger('nbxmpp').setLevel(logging.DEBUG)
 xmpppy|xmpp.simplexml: xmpppy: xmpp.Client(SERVER, debug=['always', 'nodebuilder'])
+(?<!lib)strophe|converse: Strophe, Converse: xmlInput and xmlOutput, or loglevel: 'debug'
 xmpp.?js|@xmpp/|node_modules: @xmpp/client: require('@xmpp/debug')(xmpp, true)
-strophe|converse: Strophe, Converse: xmlInput and xmlOutput, or loglevel: 'debug'
 libstrophe|profanity: libstrophe, Profanity: XMPP_LEVEL_DEBUG, or profanity -l DEBUG
 \\bsmack|igniterealtime: Smack: SmackConfiguration.DEBUG = true
 mellium: mellium.im/xmpp: xmpp.StreamConfig with TeeIn and TeeOut
-gosrc|go-xmpp|fluux: go-xmpp: StreamLogger: os.Stdout in xmpp.Config, or Debug: true
+gosrc|go-xmpp|fluux|matterbridge: go-xmpp: StreamLogger: os.Stdout in xmpp.Config, or Debug: true
 tokio.xmpp|xmpp-rs|rust: tokio-xmpp: RUST_LOG=xmpp=trace,tokio_xmpp=trace
 blather|xmpp4r: Blather, xmpp4r: Blather.logger.level = Logger::DEBUG, Jabber::debug = true
 ejabberd: ejabberd: loglevel: debug
-prosody|mod_: Prosody: modules_enabled = { "stanza_debug" } and log = { debug = "*console" }
+prosody|mod_|\\.lua: Prosody: modules_enabled = { "stanza_debug" } and log = { debug = "*console" }
+jivesoftware.openfire: Openfire: its plugin Debugger Tools
 libpurple|pidgin|finch: libpurple: pidgin --debug, PURPLE_VERBOSE_DEBUG=1
 """
 """In each line: what names a library in its log, the library, and what writes the stanzas to that
@@ -202,7 +203,7 @@ def named_in(begin: str) -> str:
     named = next(filter(None, (each.search(begin) for each in patterns)), None)
     if named is None:
         return ""
-    at = max(begin.rfind("\n", 0, named.start()) + 1, named.end() - MAX_NAMED)
+    at = max(begin.rfind("\n", 0, named.end()) + 1, named.end() - MAX_NAMED)
     line = begin[at:].partition("\n")[0].strip()
     what = "has" if named.re in _LEVELS else f"names {named[0]}:"
     return f"the log {what} {quoted(line, MAX_NAMED)}"

@@ -729,6 +729,7 @@ def test_the_answer_of_the_clients_own_account_is_known_without_its_login() -> N
         ("10:00:01 INFO Incorrect order of packets", 'has "10:00:01 INFO Incorrect order'),
         ("log: Warning: MUC: join of a@b failed", 'has "log: Warning: MUC'),
         ("c2s1 info stream for <a@b> closed: not served", 'has "c2s1 info stream'),
+        ("```\nerror: WebSocket closed unexpectedly", 'has "error: WebSocket'),
     ],
 )
 def test_a_log_without_stanzas_is_quoted_where_it_names_a_condition(log: str, words: str) -> None:
