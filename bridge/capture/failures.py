@@ -37,15 +37,16 @@ _RUBY = re.compile(r"(?:^|\s)(?P<file>\S+\.rb):(?P<line>\d+):in ")
 
 _IS_FRAME = re.compile(
     r"(?:\bFile \".*\", line \d|(?:^|[:\ufe55\]]\s)\W*at \S|^\s+from \S|#\d+ "
-    r"|^\s+\S+\.(?:go|rs):\d)"
+    r"|^\s+(?:\([^()]+\) )?\S+\.(?:go|rs|exs?|erl):\d)"
 )
 """What a line of a trace begins with or has, whatever a logger writes before it."""
 
 _EXCEPTION = re.compile(
     r"(?:^|[\s:(\"'])(?P<name>(?:[A-Za-z_]\w*(?:\.|::|\$))*"
     r"(?:[A-Za-z_]\w*(?:Error|Exception|Fault|Timeout)(?=[:\s)]|$)|(?:Error|Exception)(?=: )))"
-    r"(?:: ?(?P<words>.*))?"
+    r"(?:(?:: ?|\) )(?P<words>.*))?"
 )
+"""An exception's name, and its words behind a colon, or as Elixir writes it, in parentheses."""
 _PYTHON = "Traceback (most recent call last)"
 """Heads a trace of Python, whose last line names the exception, mostly at the same column."""
 _NAMED = re.compile(r"(?P<name>[A-Za-z_][\w.]*)(?:: (?P<words>.*))?$")
@@ -71,6 +72,8 @@ class Failure(NamedTuple):
     """What the exception says: a stranger's words may be in it."""
     file: str
     line: int
+    number: int
+    """In which line of the log it is named."""
     said: int = 0
     """In which line of the log somebody had said its frames; 0 if nobody had."""
 
@@ -102,6 +105,8 @@ class Failures:
     def __init__(self) -> None:
         self._named: re.Match[str] | None = None
         """The exception that a line before the frames names, if it does."""
+        self._number = 0
+        """The number of that line."""
         self._frames: list[tuple[str, int]] = []
         """The first and the latest frame; of the program's own, if there are such."""
         self._column = -1
@@ -122,11 +127,11 @@ class Failures:
 
     def end(self) -> Failure | None:
         """End the trace at hand, since a stanza follows; return its exception if it has one."""
-        failure = self._ended(self._named, innermost=0) if self._named and self._frames else None
+        failure = self._ended(self._named, self._number) if self._named and self._frames else None
         self._forget()
         return failure
 
-    def feed(self, text: str) -> Failure | None:
+    def feed(self, text: str, number: int) -> Failure | None:
         """Read a line; return the exception whose trace has ended with it, or before it."""
         if not self._frames and self._named is None and not _BEGINS.search(text):
             return None
@@ -139,21 +144,21 @@ class Failures:
             exception = _NAMED.match(text, self._column) or exception
         if self._frames and self._named is None:
             if exception is not None:  # Python names the exception behind its innermost frame
-                return self._ended(exception, innermost=-1)
+                return self._ended(exception, number, innermost=-1)
         elif self._frames and self._named is not None:
             failure = self.end()
-            self._begin(exception, text)
+            self._begin(exception, text, number)
             return failure
         elif exception is not None or "most recent call last" in text:
-            self._begin(exception, text)
+            self._begin(exception, text, number)
             self._column = text.find(_PYTHON)
         self._others += 1
         if self._others > MAX_OTHERS:
             self._forget()
         return None
 
-    def _begin(self, exception: re.Match[str] | None, text: str) -> None:
-        self._named, self._others = exception, 0
+    def _begin(self, exception: re.Match[str] | None, text: str, number: int) -> None:
+        self._named, self._number, self._others = exception, number, 0
         place = _FRAME if exception is not None and exception.re is _PANIC else _RUBY
         if exception is not None and (frame := place.search(text)):
             self._add(frame, text)
@@ -169,9 +174,9 @@ class Failures:
         kept = own or frames
         self._frames, self._others = [kept[0], kept[-1]], 0
 
-    def _ended(self, exception: re.Match[str], innermost: int) -> Failure:
+    def _ended(self, exception: re.Match[str], number: int, innermost: int = 0) -> Failure:
         file, line = self._frames[innermost]
         self._forget()
         words = (exception["words"] or "")[:MAX_WORDS]
         name = re.split(r"[.:]", exception["name"])[-1]
-        return Failure(name, words, file, line, self._said_in)
+        return Failure(name, words, file, line, number, self._said_in)

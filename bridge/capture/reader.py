@@ -171,7 +171,8 @@ class LogReader:
         if was_open and not fragments:
             return ()
         is_stanza = fragments or self._fragments.is_open
-        if failure := self._failures.end() if is_stanza else self._failures.feed(line):
+        failures = self._failures
+        if failure := failures.end() if is_stanza else failures.feed(line, self.lines):
             fragments = [*self._failed(failure), *fragments]
         return self._taken(fragments) if fragments else ()
 
@@ -196,7 +197,7 @@ class LogReader:
         elif stated is not None:
             element.append(stated)
         element.text = None if failure.said else failure.sentence
-        place = LogPlace(self._file, self.lines, "")
+        place = LogPlace(self._file, failure.number, "")
         if not failure.said or stated is not None:
             yield Fragment(place, None, "", "", [element], "", (), False)
 

@@ -57,6 +57,12 @@ goroutine 1 [running]:
 main.onMessage(...)
 \t/srv/bot.go:31 +0x1d"""
 
+ELIXIR = """\
+[error] GenServer Bot terminating
+** (MatchError) no match of right hand side value: "oslo"
+    (bot 0.1.0) lib/bot.ex:31: Bot.handle_info/2
+    (stdlib 4.2) gen_server.erl:1123: :gen_server.try_dispatch/4"""
+
 RUST = """\
 thread 'main' panicked at 'no such town', src/bot.rs:31:17
 stack backtrace:
@@ -136,12 +142,14 @@ TRACES = {
     ),
     "PHP": (PHP, ("TypeError", "/srv/bot.php")),
     "Go": (GO, ("panic", "/srv/bot.go")),
+    "Elixir": (ELIXIR, ("MatchError", "lib/bot.ex")),
 }
 
 
 def failures(log: str) -> list[Failure]:
     reader = Failures()
-    return [each for line in f"{log}\n<end>".split("\n") if (each := reader.feed(line))]
+    lines = enumerate(f"{log}\n<end>".split("\n"))
+    return [each for number, line in lines if (each := reader.feed(line, number))]
 
 
 @pytest.mark.parametrize("language", TRACES)
@@ -240,8 +248,9 @@ def test_an_error_that_the_log_has_counts_once_though_an_exception_names_it_too(
 
 
 def test_an_error_of_a_stream_that_the_log_does_not_have_is_known_from_an_exception() -> None:
-    (ended, *others) = found(*[each.format("system-shutdown") for each in THROWN])
-    assert (ended.name, others) == ("ended", [])
+    log = [each.format("system-shutdown") for each in ("a client", *THROWN)]
+    (ended, *others) = found(*log)
+    assert (ended.name, ended.place.line, others) == ("ended", 2, [])
 
 
 FORGED = "\n".join(["!weather", *(line for line in PYTHON.split("\n"))]).replace("<", "&lt;")
