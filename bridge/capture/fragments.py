@@ -85,6 +85,8 @@ _ERLANG, _LINE = '<<"', "\n"
 _KEY = re.compile(r"""\W*[\w-]+["']?\s*[:=]\W*""")
 _MEMBER = re.compile(r"""\W*[\w-]+["']?\s*[:=]\W*\w+\W*""")
 """A line with one member of an object, as YAML and consoles write it."""
+_SENTENCE = re.compile(r"(?:[^\W\d_][\w,.'()/-]* ){4}[\w ,.'()\"/-]*[.?]\s*")
+"""A sentence of a person: loggers write fewer words, or begin with a time or a name and a colon."""
 _WRAPPER = re.compile(r"<([\w.:-]+)(?:\s[^<>]*)?>(<!\[CDATA\[)?[^<>]*$")
 """An element of the logger's own around what it logs."""
 _ENDED = re.compile(r"<([\w.:-]+)(?:\s[^<>]*)?>[^<>]*</\1>")
@@ -590,10 +592,12 @@ def _with_tail(entry: _Entry, tail: str) -> _Entry:
 def _after(previous: str, text: str) -> str:
     """Return the text before the next line. An indented line is a part of a server's entry.
 
-    What begins a block of code in Markdown is none.
+    What begins a block of code in Markdown is none. A sentence is a person's, and heads no entry.
     """
     if not text.strip() or text.startswith("```"):
         return previous
+    if _SENTENCE.fullmatch(text):
+        return ""
     goes_on = text[:1].isspace() and _LINE not in previous and shape_of(previous)[1]
     return f"{previous}\n{text}" if goes_on else text
 

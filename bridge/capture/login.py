@@ -217,6 +217,9 @@ def tls(login: LoginState, client: Entity, stanza: Stanza) -> Iterator[Finding]:
     is_refused = login.requires_tls and not (login.began_tls or client.ended)
     if element.tag == f"{{{SASL}}}failure":
         is_refused = element.find(f"{{{SASL}}}encryption-required") is not None
+    elif element.tag == names.FEATURES:  # they come after the client's login
+        required = element.find(f"{{{TLS}}}starttls/{{{TLS}}}required")
+        is_refused = login.has_own_header and login.mechanism != "" and required is not None
     elif element.tag == names.STREAM_ERROR and login.offers_tls and not login.began_tls:
         is_violation = condition_of(element)[0] == "policy-violation"
         is_refused = is_refused or is_violation
@@ -389,6 +392,7 @@ _RULES: dict[tuple[str, bool], tuple[_Rule, ...]] = {
     (FOOTER, True): (tls, given_up, given_up_bind),
     (FOOTER, False): (tls,),
     (names.STREAM_ERROR, False): (tls, secret),
+    (names.FEATURES, False): (tls,),
     (FAILED, False): (session,),
     ("iq", True): (tls,),
     ("iq", False): (bind,),

@@ -1,5 +1,6 @@
 """What a client asks, is asked and sends, and what comes of it. State and rules. Pure."""
 
+import re
 from collections.abc import Iterator
 from xml.etree.ElementTree import Element
 
@@ -29,6 +30,8 @@ OLD_LOGIN = "jabber:iq:auth"
 """The login before SASL (XEP-0078)."""
 REGISTER = "jabber:iq:register"
 """The request for a new account (XEP-0077)."""
+_OCCUPANT = re.compile("[^/@]+@[^/]+/.")
+"""The beginning of an address that may be an occupant's."""
 ACKNOWLEDGEMENT: Question = "acknowledgement", "", ""
 """What the client asks for by `r`; an answer has no id, and may come unasked."""
 OWN_ACKNOWLEDGEMENT: Question = "own-acknowledgement", "", ""
@@ -137,6 +140,10 @@ class Requests:
                 yield Disproof(key_of_finding(key[0], late.what, ""))
         elif awaited is None and id_:
             self._early.add(key, client.count)
+            waiting = self.waiting.open.items()
+            alike = [it for it, asked in waiting if it[::2] == key[::2] and asked.what in payloads]
+            if alike and not stanza.sent:  # who pasted the log may have put it together
+                self.waiting.answer(alike[0])
         is_error = element.get("type") == "error" or element.find("error") is not None
         if is_error and not stanza.sent:
             yield from refused_request(client, stanza, awaited or late)
@@ -284,4 +291,6 @@ def error_of_other(stanza: Stanza, asked: str = "") -> Finding:
         "what": quoted(asked, QUOTED),
     }
     name = "refused-request" if asked else "other-error"
+    if asked and error.condition == "not-acceptable" and _OCCUPANT.match(element.get("from", "")):
+        name = "refused-outside"
     return cause(name, stanza.place, f"{asked} {error.condition}", **words)

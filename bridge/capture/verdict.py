@@ -28,8 +28,8 @@ the same address, or about the stream to the address's server.
 
 TOLD = frozenset(
     (  # noqa: SIM905 - as a set it would take twelve lines
-        "stops-at-tls stops-at-question stops-at-offer doubted other-error refused-request unheard "
-        "one-sided failed renamed not-yet-rejoined roomless"
+        "stops-at-tls stops-at-question stops-at-offer doubted other-error refused-request "
+        "refused-outside unheard one-sided failed renamed not-yet-rejoined roomless"
     ).split()
 )
 """The causes of notes that the verdict adds to "No error was found", so that it hides no error."""

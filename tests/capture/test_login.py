@@ -297,3 +297,20 @@ def test_what_is_no_address_of_a_room_is_named() -> None:
     (finding,) = found(*LOGIN, f">>> {join}")
     assert (finding.name, finding.cause) == ("join", "no-room")
     assert '"hubot/bot", which is no room' in finding.message
+
+
+TLS = "<starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'>{}</starttls>"
+REQUIRED = f"<<< <stream:features>{TLS}</stream:features>"
+
+
+@pytest.mark.parametrize(
+    ("log", "found_tls"),
+    [
+        ([*OPEN, auth("PLAIN", "AGI="), REQUIRED.format("<required/>")], True),
+        ([*OPEN, auth("PLAIN", "AGI="), REQUIRED.format("")], False),
+        ([*OPEN, REQUIRED.format("<required/>")], False),
+        ([auth("PLAIN", "AGI="), REQUIRED.format("<required/>")], False),
+    ],
+)
+def test_a_login_before_the_server_requires_tls_is_named(log: list[str], found_tls: bool) -> None:
+    assert [each.name for each in found(*log) if each.severity == "error"] == ["tls"] * found_tls

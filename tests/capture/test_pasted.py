@@ -761,6 +761,14 @@ def test_a_word_for_the_direction_may_stand_before_a_block_of_code() -> None:
     assert [each.sent for each in captured(*log)] == [True, False]
 
 
+@pytest.mark.parametrize("block", [[], ["", "```xml"]])
+def test_a_sentence_of_who_pastes_gives_no_direction(block: list[str]) -> None:
+    told = "If the client sends a signal to nobody, the server will return this."
+    bounced = f"<message type='error'>{error('service-unavailable')}</message>"
+    assert [each.sent for each in captured(told, *block, bounced)] == [False]
+    assert [each.sent for each in captured("The client sent:", *block, bounced)] == [True]
+
+
 def test_a_word_for_the_direction_may_stand_on_a_line_of_the_same_logger() -> None:
     ask = "<r xmlns='urn:xmpp:sm:3'/>"
     for prefix in ("[log] ", "2026-01-01 10:00:0{} DEBUG bot: "):

@@ -26,6 +26,9 @@ PINGS = [
     f"<<< <iq type='get' id='q{n}' from='u{n}@x/y'><ping xmlns='urn:xmpp:ping'/></iq>"
     for n in range(300)
 ]
+ITEMS = "<query xmlns='http://jabber.org/protocol/disco#items'/>"
+DISCO = f">>> <iq type='get' id='i1' to='rooms.example.org'>{ITEMS}</iq>"
+SHOWN = f"<<< <iq type='result' id='i9' from='rooms.example.org'>{ITEMS}</iq>"
 TALK = [said("Ann", str(number)) for number in range(8)]
 
 
@@ -38,6 +41,14 @@ UNANSWERED = {
     "a hundred at once": (timed(*IN, *PINGS[:100], "pause 11", *TALK, step=0.01), "unanswered"),
     "more than we follow": (
         timed(*IN, *PINGS[: MAX_WAITING + 9], "pause 11", *TALK, step=0.001),
+        "unanswered",
+    ),
+    "what another answered": (
+        [*IN, DISCO, SHOWN.replace("rooms", "other"), *TALK],
+        "unanswered",
+    ),
+    "what the client answered by another id": (
+        [*IN, PINGS[0], PINGS[0].replace("get", "result").replace("<<<", ">>>"), *TALK],
         "unanswered",
     ),
     "r of the server": (timed(*IN, ASKED, "pause 11", *TALK), "session"),
@@ -55,6 +66,12 @@ def test_what_is_never_answered_is_named_however_often_it_is_asked(case: str) ->
 
 ANSWERED = {
     "r of the server": timed(*IN, *[ASKED, GIVEN, "pause 4"] * 5),
+    "a question by an answer of the same kind that was pasted beside it": [
+        *IN,
+        DISCO,
+        SHOWN,
+        *TALK,
+    ],
     "several r by one a": timed(*IN, ASKED, ASKED, ASKED, GIVEN, "pause 11", *TALK),
     "a before its r": [*IN, *[GOT, ASKS, *TALK] * 3],
     "its a before the r of the server": [*IN, *[GIVEN, ASKED, *TALK] * 3],
@@ -223,3 +240,23 @@ def test_the_advice_for_a_message_after_a_ban_is_to_have_it_lifted() -> None:
     log = [*IN, out(301), says("a", f"{ROOM}/Ann", "chat"), bounce("not-acceptable", f"{ROOM}/Ann")]
     (refused,) = (each for each in found(*log) if each.name == "refused")
     assert "lift the ban" in refused.hint
+
+
+@pytest.mark.parametrize(
+    ("address", "condition", "cause"),
+    [
+        (f"{ROOM}/bot", "not-acceptable", "refused-outside"),
+        (f"{ROOM}/bot", "service-unavailable", "refused-request"),
+        (ROOM, "not-acceptable", "refused-request"),
+        ("rooms.example.org", "not-acceptable", "refused-request"),
+    ],
+)
+def test_who_pings_itself_in_a_room_learns_that_it_is_not_in_it(
+    address: str, condition: str, cause: str
+) -> None:
+    ping = f">>> <iq type='get' id='s1' to='{address}'><ping xmlns='urn:xmpp:ping'/></iq>"
+    refused = f"<<< <iq type='error' id='s1' from='{address}'>{error(condition)}</iq>"
+    (stream,) = examined(*LOGIN, ping, refused)
+    (finding,) = (each for each in stream.findings() if each.name == "refused")
+    assert (finding.cause, finding.severity) == (cause, "note")
+    assert condition in verdict([finding])
