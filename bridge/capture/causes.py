@@ -200,7 +200,7 @@ unanswered-join: join; error, XEP-0045, 7.2.2
     -> Check the address of the room, and whether its service is there.
 again: join; error, XEP-0045, 7.2
     The client asked {count} times in a row to be let into the room {room}, each time after the room
-    had refused it or put it out.{why}
+    had refused it or put it out.{more}
     -> Let the client give up, or wait longer each time, and say so to its operator.
 renamed-in-vain: join; warning, XEP-0045, 7.2.3
     The client asked for the nickname {asked} in the room {room}, got {nickname}, and did not answer
@@ -355,8 +355,9 @@ def cause(
 ) -> Finding:
     """Return the finding of a cause in the table.
 
-    `words` fill in the names in braces; a stranger's words in them must be `quoted`. Findings with
-    the same cause and `key`, about the same address, are shown once.
+    `words` fill in the names in braces; a stranger's words in them must be `quoted`, except for
+    `why`. The room is the address that it is `about`, unless they say another. Findings with the
+    same cause and `key`, about the same address, are shown once.
     """
     return finding_of(_CAUSES[name], place, words, key, about)
 
@@ -365,14 +366,20 @@ def finding_of(
     row: Row, place: LogPlace, words: Mapping[str, object], key: str = "", about: str = ""
 ) -> Finding:
     """Return the finding of a row, which may be of another table, as `cause` does."""
+    said, condition = str(words.get("why") or ""), _known(str(words.get("condition", "")))
+    own = {"condition": condition, "why": _in_parentheses(said)}
+    words = {"room": quoted(about), **words, **own}
     about, name = lower_bare(about)[:MAX_TEXT], row.situations[0]
-    words = {**words, "condition": _known(str(words.get("condition", "")))}
     severity, _, clause = row.outcome.partition(", ")
     message, hint = row.message.format(**words), row.hint.format(**words)
     (rule,) = row.conditions
     key = key_of_finding(name, key, about)
     # A thousand streams with the same error then share one text in memory.
     return Finding(rule, Severity(severity), message, intern(hint), clause, place, key, about)
+
+
+def _in_parentheses(text: str | None) -> str:
+    return f" ({quoted(text)})" if text else ""
 
 
 def _known(condition: str) -> str:
@@ -407,7 +414,7 @@ def meaning(
         "service": "the server",
         "condition": _known(condition),
         "by": f" by {quoted(by)}" if by else "",
-        "why": f" ({quoted(text)})" if text else "",
+        "why": _in_parentheses(text),
     }
     message = row.message.format_map({**CLIENT_WORDS, **words})
     if text and "{why}" not in row.message:

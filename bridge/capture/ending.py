@@ -125,9 +125,8 @@ def ended(ending: Ending, client: Entity, login: LoginState, stanza: Stanza) -> 
         return  # `tls` and `secret` find that
     name, sent = _before_error(ending, client, login, stanza)
     came = f" It came{after}." if after else ""
-    why = f" ({quoted(text)})" if text else ""
-    words = {**meaning("stream", condition, client, text), "sent": sent, "after": came, "why": why}
-    yield cause(name, stanza.place, condition, about=domain, **words)
+    words = {**meaning("stream", condition, client, text), "sent": sent, "after": came}
+    yield cause(name, stanza.place, condition, about=domain, why=text, **words)
 
 
 def _before_error(
@@ -167,9 +166,8 @@ def own_error(ending: Ending, stanza: Stanza) -> Iterator[Finding]:
     is_refused = last is not None and last.element.tag == f"{{{SASL}}}failure"
     if stanza.element.tag == STREAM_ERROR and not is_refused:
         condition, text = condition_of(stanza.element)
-        why = f" ({quoted(text)})" if text else ""
         got = f" It had just got the {_what(last.element)} {last.place.words}." if last else ""
-        yield cause("own-error", stanza.place, condition=condition, why=why, got=got)
+        yield cause("own-error", stanza.place, condition=condition, why=text, got=got)
 
 
 def unanswered(ending: Ending, stanza: Stanza) -> Iterator[Finding]:

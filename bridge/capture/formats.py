@@ -63,27 +63,16 @@ class StreamWords(NamedTuple):
     xml: str
 
 
+_END = "</stream:stream>"
 ROWS = (
     # slixmpp and SleekXMPP write this for the server's end.
-    StreamWords(
-        "End of stream rec",
-        re.compile(r"End of stream rec(?:ei|ie)ved$"),
-        False,
-        "</stream:stream>",
-    ),
+    StreamWords("End of stream rec", re.compile("End of stream rec(?:ei|ie)ved$"), False, _END),
     # aioxmpp's stream.py writes this, and then ends the stream.
-    StreamWords(
-        "sending stop", re.compile("sending stop signal to task$"), True, "</stream:stream>"
-    ),
+    StreamWords("sending stop", re.compile("sending stop signal to task$"), True, _END),
     # @xmpp/debug's index.js writes the client's headers, and the ends of both sides, as statuses.
     StreamWords("status op", re.compile(r"status opening\s*$"), True, "<stream:stream>"),
-    StreamWords("status cl", re.compile(r"status closing\s*$"), True, "</stream:stream>"),
-    StreamWords(
-        "status cl",
-        re.compile(r"status close\s*(?:\[object Object\]\s*)?$"),
-        False,
-        "</stream:stream>",
-    ),
+    StreamWords("status cl", re.compile(r"status closing\s*$"), True, _END),
+    StreamWords("status cl", re.compile(r"status close\s*(?:\[object Object\]\s*)?$"), False, _END),
 )
 
 DISCONNECTING = re.compile(

@@ -310,8 +310,7 @@ def bind(login: LoginState, client: Entity, stanza: Stanza) -> Iterator[Finding]
     is_bare = error.condition == "conflict" and not element.get("to") and len(element) == 1
     if login.bind is None and element.find(f"{{{names.BIND}}}bind") is None and not is_bare:
         return
-    why = f" ({quoted(error.text)})" if error.text else ""
-    words = {"condition": error.condition, "why": why}
+    words = {"condition": error.condition, "why": error.text or ""}
     finding = cause("bind-refused", stanza.place, error.condition, **words)
     gave_up = finding.message.removesuffix(".") + ", and the client gave up."
     login.bind_refused = finding._replace(severity=Severity.ERROR, message=gave_up)
@@ -369,8 +368,7 @@ def secret(login: LoginState, client: Entity, stanza: Stanza) -> Iterator[Findin
     if client.is_component and not login.authenticated and not client.ended:
         condition, text = condition_of(stanza.element)
         if condition == "not-authorized":
-            why = f" ({quoted(text)})" if text else ""
-            yield cause("secret", stanza.place, why=why)
+            yield cause("secret", stanza.place, why=text)
 
 
 def session(login: LoginState, client: Entity, stanza: Stanza) -> Iterator[Finding]:

@@ -250,8 +250,7 @@ def refused_presence(client: Entity, rooms: Rooms, stanza: Stanza) -> Iterator[F
         yield error_of_other(stanza)
         return
     error = names.error_of(element)
-    why = f" ({quoted(error.text)})" if error.text else ""
-    words = {"condition": error.condition, "why": why, "other": quoted(from_)}
+    words = {"condition": error.condition, "why": error.text or "", "other": quoted(from_)}
     name = "presence-bounced" if client.other_side(from_) else "presence-refused"
     yield cause(name, stanza.place, error.condition, **words)
 
@@ -271,8 +270,7 @@ def refused_request(client: Entity, stanza: Stanza, awaited: Awaited | None) -> 
         words = meaning("sasl", error.condition, client, error.text)
         yield cause("refused-login", stanza.place, **words)
     elif is_of_server and asked.startswith(f"{{{REGISTER}}}") and may_be_new:
-        why = f" ({quoted(error.text)})" if error.text else ""
-        yield cause("not-registered", stanza.place, condition=error.condition, why=why)
+        yield cause("not-registered", stanza.place, condition=error.condition, why=error.text)
     elif is_of_server and error.condition == "not-authorized" and not client.bound:
         yield cause("unbound", stanza.place, what=quoted(asked, QUOTED))
     elif awaited is None or not asked.startswith(f"{{{names.BIND}}}"):
@@ -283,14 +281,10 @@ def error_of_other(stanza: Stanza, asked: str = "") -> Finding:
     """Note an error that accuses the client of nothing; `asked` is the request that it refuses."""
     element = stanza.element
     error = names.error_of(element)
-    words = {
-        "kind": element.tag,
-        "other": quoted(element.get("from", "") or "its server"),
-        "condition": error.condition,
-        "why": f" ({quoted(error.text)})" if error.text else "",
-        "what": quoted(asked, QUOTED),
-    }
+    from_ = element.get("from", "")
+    words = {"kind": element.tag, "condition": error.condition, "why": error.text or ""}
+    words |= {"other": quoted(from_ or "its server"), "what": quoted(asked, QUOTED)}
     name = "refused-request" if asked else "other-error"
-    if asked and error.condition == "not-acceptable" and _OCCUPANT.match(element.get("from", "")):
+    if asked and error.condition == "not-acceptable" and _OCCUPANT.match(from_):
         name = "refused-outside"
     return cause(name, stanza.place, f"{asked} {error.condition}", **words)

@@ -190,7 +190,7 @@ class Rooms:
                 continue
             asked, within = awaited.stanza, awaited.patience(stanza)
             type_ = asked.element.get("type", "normal")
-            words = {"room": quoted(awaited.what), "within": within, "type": type_}
+            words = {"within": within, "type": type_}
             yield cause(_CAUSES[kind], asked.place, about=awaited.what, **words)
 
     @property
@@ -202,8 +202,7 @@ class Rooms:
         """Note for which former rooms the client has not asked until the log ends."""
         for (kind, _, _), awaited in self.waiting.open.items():
             if kind == "rejoin":
-                words = {"room": quoted(awaited.what)}
-                yield cause("not-yet-rejoined", awaited.stanza.place, about=awaited.what, **words)
+                yield cause("not-yet-rejoined", awaited.stanza.place, about=awaited.what)
 
     def lose(self) -> None:
         """Allow for a hole in the log, which may hide that a room let the client in."""
@@ -257,7 +256,7 @@ class Rooms:
         if element.get("type") == "unavailable":
             if room:
                 if room.is_inside:
-                    yield cause("left", stanza.place, about=room.jid, room=quoted(room.jid))
+                    yield cause("left", stanza.place, about=room.jid)
                 room.state = RoomState.LEFT
                 self.waiting.open.pop(("join", "", key), None)
         elif not element.get("type") and (room is None or not room.is_inside or has_muc):
@@ -373,15 +372,14 @@ def nameless(stanza: Stanza) -> Iterator[Finding]:
     if jid and "@" not in jid:
         yield cause("no-room", stanza.place, about=jid, room=quoted(to))
     elif not nickname:
-        yield cause("no-nickname", stanza.place, about=jid, room=quoted(jid))
+        yield cause("no-nickname", stanza.place, about=jid)
 
 
 def again(asked: Room) -> Iterator[Finding]:
     """Find that the client asks again and again to be let in, whatever the room answers."""
     if asked.tries >= MAX_TRIES:
-        why = f" {asked.why['message']}" if asked.why else ""
-        words = {"room": quoted(asked.jid), "count": str(MAX_TRIES), "why": why}
-        yield cause("again", asked.place, about=asked.jid, **words)
+        more = f" {asked.why['message']}" if asked.why else ""
+        yield cause("again", asked.place, about=asked.jid, count=MAX_TRIES, more=more)
 
 
 def refused(room: Room, client: Entity, stanza: Stanza, nickname: str) -> Iterator[Finding]:
@@ -392,8 +390,7 @@ def refused(room: Room, client: Entity, stanza: Stanza, nickname: str) -> Iterat
     room.why = meaning("join", error.condition, client, text, **where)
     name, words = "refused-join", room.why
     if not (room.has_muc or is_inside):  # the error says nothing of the room then
-        why = f" ({quoted(error.text)})" if error.text else ""
-        name, words = "no-muc", {"room": quoted(room.jid), "condition": error.condition, "why": why}
+        name, words = "no-muc", {"condition": error.condition, "why": error.text or ""}
     finding = cause(name, stanza.place, error.condition, about=room.jid, **words)
     yield finding
     if not is_inside:
@@ -407,7 +404,7 @@ def renamed(room: Room, stanza: Stanza, nickname: str, codes: frozenset[int]) ->
     is_other = room.nickname not in {"", nickname} and not codes.isdisjoint({110, 210})
     if room.state is RoomState.ASKED and is_other:
         words = {"asked": quoted(room.nickname), "nickname": quoted(nickname)}
-        yield cause("renamed", stanza.place, about=room.jid, room=quoted(room.jid), **words)
+        yield cause("renamed", stanza.place, about=room.jid, **words)
 
 
 def outside(rooms: Rooms, client: Entity, stanza: Stanza) -> Iterator[Finding]:
@@ -422,19 +419,18 @@ def outside(rooms: Rooms, client: Entity, stanza: Stanza) -> Iterator[Finding]:
         may_be_room = is_address and len(rooms.by_jid) < MAX_ROOMS
         if client.is_complete and client.bound and may_be_room:
             rooms.waiting.open.pop(("rejoin", "", _key(client, stanza)), None)
-            yield cause("never-joined", place, about=jid, room=quoted(jid))
+            yield cause("never-joined", place, about=jid)
         return
     if not room.nickname:
         room.said = _said(element)
-    words = {"room": quoted(jid), "where": room.place.words}
     if room.state is RoomState.ASKED and not room.was_inside:
         room.early = room.early or outline(stanza)
     elif room.state is RoomState.REFUSED:
-        yield cause("unnoticed", place, about=jid, **words)
+        yield cause("unnoticed", place, about=jid, where=room.place.words)
     elif room.state is RoomState.REMOVED:
-        more = f" {room.why['message']}" if room.why else ""
-        hint = room.why.get("hint", AGAIN)
-        yield cause("went-on", place, about=jid, more=more, hint=hint, **words)
+        words = {"where": room.place.words, "hint": room.why.get("hint", AGAIN)}
+        words["more"] = f" {room.why['message']}" if room.why else ""
+        yield cause("went-on", place, about=jid, **words)
 
 
 def is_unread(room: Room, stanza: Stanza) -> bool:
@@ -450,7 +446,7 @@ def too_early(room: Room, early: Stanza, stanza: Stanza) -> Iterator[Finding]:
     element, id_ = stanza.element, early.element.get("id")
     is_it = not id_ or element.get("id", id_) == id_
     if element.get("type") == "error" and is_it and "/" not in _from(element):
-        yield cause("too-early", early.place, about=room.jid, room=quoted(room.jid))
+        yield cause("too-early", early.place, about=room.jid)
         room.early = None
     elif element.get("type") == "groupchat" and (_is_own(room, _from(element)) or (id_ and is_it)):
         room.early = None

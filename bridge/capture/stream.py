@@ -154,8 +154,7 @@ class Stream:
             room = self.rooms.at(finding.about)
             if room and room.former_nickname:
                 words = {"asked": quoted(room.former_nickname), "nickname": quoted(room.nickname)}
-                where = {"about": room.jid, "room": quoted(room.jid)}
-                yield cause("renamed-in-vain", finding.place, **where, **words)
+                yield cause("renamed-in-vain", finding.place, about=room.jid, **words)
 
     def _lose(self) -> None:
         """Allow for a hole in the log: an answer, a login or a join may be in it."""

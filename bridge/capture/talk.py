@@ -373,9 +373,8 @@ class Talk:
             is_newest = circle.turns[-1].number == message.number
             if is_newest and circle.is_fast and not circle.is_commanded:
                 *others, _ = sorted(circle.names, key=lambda name: name == circle.turns[-1].who)
-                words = {"other": " and ".join(map(quoted, others)), "room": quoted(message.room)}
-                count = circle.size * speech.LOOP_ROUNDS
-                yield cause("loop", message.place, about=message.room, count=count, **words)
+                other, count = " and ".join(map(quoted, others)), circle.size * speech.LOOP_ROUNDS
+                yield cause("loop", message.place, about=message.room, count=count, other=other)
 
     def _take_answer(self, heard: Heard, message: Heard) -> Iterator[Disproof]:
         """Note that a message was answered where it was asked."""
@@ -425,7 +424,7 @@ def misplaced(
         may_be_room = "@" in room and not (client.is_complete or element.get("from"))
         is_room = rooms.at(room) or (may_be_room and client.other_side(room))
         if is_room and not nickname:
-            yield cause("error-to-room", message.place, about=room, room=quoted(room))
+            yield cause("error-to-room", message.place, about=room)
         return
     heard = talk.just_heard(message)
     if heard is None or not (rooms.at(heard.room) and heard.is_public and _has_content(element)):
@@ -433,11 +432,11 @@ def misplaced(
     name = _where(heard, talk, rooms, message, element)
     if not name or not talk.is_answer_aside(heard, name):
         return
-    words = {"what": quoted(heard.body, QUOTED), "room": quoted(heard.room)}
+    words = {"what": quoted(heard.body, QUOTED), "other": quoted(room)}
     is_whisper = name == "private" and heard.claim is Claim.COMMAND
     key = WHISPER if is_whisper else ""
     if not (is_whisper and talk.answers_in_public):
-        yield cause(name, message.place, key, about=heard.room, other=quoted(room), **words)
+        yield cause(name, message.place, key, about=heard.room, **words)
 
 
 def _where(heard: Heard, talk: Talk, rooms: Rooms, message: Heard, element: Element) -> str:
@@ -490,7 +489,7 @@ def looped(talk: Talk, message: Heard, element: Element) -> Iterator[Finding]:
     if talk.reflection and is_prompt(talk.reflection, message):
         repeats = talk.self_answers + 1 if talk.answers_itself(message, element) else 0
         if repeats >= speech.SELF_ANSWERS:
-            yield cause("answers-itself", message.place, about=room, room=quoted(room))
+            yield cause("answers-itself", message.place, about=room)
     elif talk.history and is_prompt(talk.history[-1], message):
         yield from _answers_history(talk, message, body)
     elif heard := talk.just_heard(message):
@@ -507,8 +506,8 @@ def _answers_history(talk: Talk, message: Heard, body: str) -> Iterator[Finding]
     repeats = len(talk.history) > 1 and talk.said is not None and talk.said.body == message.body
     echoed = [each for each in talk.history if speech.has_arguments(each.body, body)]
     talk.echoes += bool(echoed)
-    words = {"what": quoted(latest.body, QUOTED), "room": quoted(message.room)}
-    finding = cause("answers-history", message.place, about=message.room, **words)
+    what = quoted(latest.body, QUOTED)
+    finding = cause("answers-history", message.place, about=message.room, what=what)
     if (
         any(speech.is_addressed(each.nickname, body) for each in talk.history)
         or repeats
@@ -543,7 +542,7 @@ def former_name(talk: Talk, rooms: Rooms, message: Heard) -> Iterator[Finding]:
     former, nickname = room.former_nickname, room.nickname
     if speech.is_named(former, heard.body) and not speech.is_named(nickname, heard.body):
         words = {"former": quoted(former), "nickname": quoted(nickname)}
-        yield cause("old-name", message.place, about=room.jid, room=quoted(room.jid), **words)
+        yield cause("old-name", message.place, about=room.jid, **words)
 
 
 def _has_content(message: Element) -> bool:
