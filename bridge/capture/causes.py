@@ -281,7 +281,7 @@ refused-request: refused; note, RFC 6120, 8.3
     The client's request {what} was refused by {other} ({condition}){why}.
     -> Nothing, unless the client needs what it asked for: many clients ask what the other side can
     do.
-refused-outside: refused; note, XEP-0410, 3
+refused-outside: refused; note, XEP-0410, 3.1
     The client's request {what} was refused by {other} ({condition}){why}: a room answers so for its
     occupants if the client is not in it.
     -> If that is a room, let the client join it again.
