@@ -251,7 +251,7 @@ bounced: not-acceptable; soon
     The room {room} refused the message{why}: {account} is not in it.
     -> Only occupants may speak in a room: join it first, and again when it has put you out.
 bounced: resource-constraint policy-violation; soon
-    The message to {room} was refused{why}: it breaks a rule, or is too much or too fast.
+    The message to {room} was refused{why}: it breaks a rule, or is too much, too fast, or too long.
     -> Do as the server says. If it says nothing, send less at a time, and with pauses.
 bounced: remote-server-not-found; soon
     The server of {room} is not known{why}.
