@@ -107,7 +107,7 @@ _CAUSES = {"join": "unanswered-join", "rejoin": "not-rejoined", "unread": "unrea
 class Rooms:
     """The rooms of one stream."""
 
-    __slots__ = ("by_jid", "former", "waiting")
+    __slots__ = ("by_jid", "former", "spoke_outside", "waiting")
 
     def __init__(self) -> None:
         self.by_jid = Newest[str, Room](MAX_ROOMS)
@@ -115,6 +115,8 @@ class Rooms:
         component, with the address that asked."""
         self.former = dict[str, Room]()
         """The rooms in which the client was when its former stream broke, by the same keys."""
+        self.spoke_outside = False
+        """Whether the client spoke to a room that it had not asked to join."""
         self.waiting = AwaitedStanzas()
         """The requests to be let in that the room has not begun to answer, the former rooms for
         which the client has not asked yet, and what was said to a room in a type that no room
@@ -195,8 +197,8 @@ class Rooms:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the client asked to join no room, on this stream or on the one before."""
-        return not (self.by_jid or self.former)
+        """Whether the client has neither asked to join a room nor spoken to one."""
+        return not (self.by_jid or self.former or self.spoke_outside)
 
     def conclusion(self) -> Iterator[Finding]:
         """Note for which former rooms the client has not asked until the log ends."""
@@ -419,6 +421,7 @@ def outside(rooms: Rooms, client: Entity, stanza: Stanza) -> Iterator[Finding]:
         may_be_room = is_address and len(rooms.by_jid) < MAX_ROOMS
         if client.is_complete and client.bound and may_be_room:
             rooms.waiting.open.pop(("rejoin", "", _key(client, stanza)), None)
+            rooms.spoke_outside = True
             yield cause("never-joined", place, about=jid)
         return
     if not room.nickname:

@@ -119,7 +119,7 @@ def test_an_error_of_the_servers_that_only_an_exception_names_is_the_verdict() -
         "org.x.SASLErrorException: SASLError using PLAIN: not-authorized\n\tat org.x.Y(Y.java:1)"
     )
     ran = explain(text=f"12:00:00 connecting\n{trace}\n12:00:01 waiting\n")
-    assert (ran.returncode, "stdin:4: The server refused the login" in ran.stdout) == (1, True)
+    assert (ran.returncode, "stdin:2: The server refused the login" in ran.stdout) == (1, True)
 
 
 def test_of_a_stream_that_never_got_on_the_line_that_names_an_error_is_told() -> None:
