@@ -39,8 +39,8 @@ class Ending:
     last_bad: Stanza | None = None
     """The latest stanza of the client that is no XML, if the log shows why."""
     size: int = 0
-    """How many bytes the client's latest stanza has at least: those of its text, or those that came
-    of a stanza that is too long to be read."""
+    """How many bytes the client's latest stanza has at least. Its text is counted, or what came of
+    it if it is too long to be read."""
     answered: Stanza | None = None
     """The message that the client's latest stanza may answer."""
     header: Stanza | None = None

@@ -51,12 +51,7 @@ def run(parsed: argparse.Namespace) -> int:
     begin = "".join(reader.begin for reader in readers)
     is_read = any(reader.stanzas for reader in readers)
     if not is_read and not any(each.has_error() for each in capture.streams):
-        part = f" ({capture.holes} {UNREAD})" if capture.holes else ""
-        nothing = f"no whole stanza was found whose sender is known{part}"
-        nothing += f"; {line}" if (line := named_in(begin)) else ""
-        if (failed := capture.failure) is not None:
-            nothing += f"; the program failed ({failed.place.words}): {failed.element.text}"
-        complain(f"xmpp-bridge: {how_to(begin)}\n{one_line(nothing)}")
+        complain(f"xmpp-bridge: {how_to(begin)}\n{one_line(_nothing_read(capture, begin))}")
         return USAGE
     capture.finish()
     streams = [it for it in capture.streams if _fits(it, parsed.account, parsed.nickname)]
@@ -94,6 +89,16 @@ def run(parsed: argparse.Namespace) -> int:
     if not is_shown or has_errors:
         return FAILURE
     return USAGE if conclusion.startswith(UNKNOWN) else SUCCESS
+
+
+def _nothing_read(capture: Capture, begin: str) -> str:
+    """Return that no stanza could be read, and what the log says instead."""
+    part = f" ({capture.holes} {UNREAD})" if capture.holes else ""
+    nothing = f"no whole stanza was found whose sender is known{part}"
+    nothing += f"; {line}" if (line := named_in(begin)) else ""
+    if (failed := capture.failure) is not None:
+        nothing += f"; the program failed ({failed.place.words}): {failed.element.text}"
+    return nothing
 
 
 def _read(name: str, capture: Capture) -> LogReader:
