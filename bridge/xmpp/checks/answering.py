@@ -76,13 +76,18 @@ HOWS = {
 it."""
 
 
-_DENIAL = "no|0|without|never|keine?|ohne|pas d|aucune|sans|sin|sem|nenhum|nessun|bez|нет|geen|没有"
+_DENIAL = (
+    "no|nothing|0|without|never|keine?|ohne|pas d|aucune|zéro|sans|sin|sem|nenhum|nessun|bez"
+    "|нет|без|geen|ingen|inga|没有"
+)
 _FAILURE = re.compile(
     rf"(\b(?:{_DENIAL})[ '\u2019]?(?:any |an |de )?)?"
     r"(\b(?:error|exception|traceback|failed|failure|denied|refused|not allowed|went wrong"
     r"|timed out|unavailable|unreachable|unable to|https? ?(?:error |status )?[45]\d\d"
     r"|fehler|fehlgeschlagen|nicht (?:erreichbar|gefunden|möglich)|erreur|échec|échoué|fallo|falló"
-    r"|erro|errore|falha|falhou|fallito|fout|mislukt|błąd|chyba|hata|ошибка|сбой|не удалось)\b"
+    r"|erro|errore|falha|falhou|fallito|fout|mislukt|błąd|chyba|hata|ошибка|сбой|не удалось"
+    r"|помилка|грешка|greška|fejl|feil|virhe|hiba|viga|kļūda|klaida|eroare|σφάλμα|lỗi|gagal|galat"
+    r"|خطأ|שגיאה)\b"
     r"|错误|錯誤|失败|失敗|エラー|오류|실패|^(?:❌|⛔|🚫|💥|⚠\ufe0f?)(?=\s*\w))"
     r"(?!\W{0,2}(?:(?:0|none|keine|нет)(?!\w)|なし|없))"
 )
