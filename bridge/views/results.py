@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from bridge.mcp.jsonrpc import Json, Object, objects
-from bridge.text import one_line, visible_within
+from bridge.text import counted, one_line, visible_within
 from bridge.views.screen import Display, cut, padded, width
 from bridge.xmpp.model.formatting import format_event
 
@@ -72,10 +72,13 @@ def row(finding: Object, display: Display) -> list[str]:
     """
     name = padded(cut(_text(finding.get("name")), NAME_LIMIT), NAME_WIDTH)
     ok, took = finding.get("ok"), f"{_ms(finding['ms']):>8} ms" if "ms" in finding else ""
-    head = f"{name}{display.mark(ok=ok if isinstance(ok, bool) else None)}{took}  "
-    used = width(name) + MARK_WIDTH + len(took) + 2
+    used, columns = width(name) + MARK_WIDTH + len(took), display.columns()
+    is_narrow = columns is not None and columns < used  # then the name has a line of its own
+    before = INDENT if is_narrow else name
+    head = f"{before}{display.mark(ok=ok if isinstance(ok, bool) else None)}{took}  "
+    used += width(before) - width(name) + 2
     first, *rest = display.hanging(head, used, _text(finding.get("detail") or ""), used)
-    return [first.rstrip(), *rest]
+    return [*[name.rstrip()] * is_narrow, first.rstrip(), *rest]
 
 
 def stage(stage: Object, former: Object, display: Display) -> list[str]:
@@ -149,7 +152,7 @@ def _diagnosed(result: Object, text: Json, display: Display) -> list[str]:
     lines += _answers(result, display)
     looked = result.get("lookedAt")
     more = looked - len(findings) if isinstance(looked, int) else 0
-    rest = f"Looked at {more} more things, nothing to see." if more > 0 else ""
+    rest = f"Looked at {counted(more, 'more thing')}, nothing to see." if more > 0 else ""
     since = f"Looked at what happened since {_text(result['since'])}." if "since" in result else ""
     hints = [finding.get("hint") for finding in findings if finding.get("ok") is False]
     return lines + _paragraphs([rest, since, *hints, *_next(result)], display)

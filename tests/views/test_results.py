@@ -15,7 +15,7 @@ from bridge.views.screen import Display, width
 SCREENS = Path(__file__).parent / "screens"
 PLAIN = Display(coloured=False)
 
-HEAD_COLUMNS = 50
+HEAD_COLUMNS = 30
 """The most columns before what a stage found."""
 
 WARNING = '"Robot" said the same twice.'
