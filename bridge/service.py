@@ -21,7 +21,7 @@ from bridge.recording.recording import Recording
 from bridge.settings.sources import Problem
 from bridge.settings.table import Configuration, Settings
 from bridge.text import one_line
-from bridge.toolkit.finding import join_toolsets, load_toolset
+from bridge.toolkit.finding import join_toolsets, load_toolset, unknown_toolsets
 from bridge.toolkit.serving import serve_sets
 from bridge.tools import (
     check,
@@ -87,9 +87,10 @@ IMPLEMENTATION = Implementation("xmpp-debug-bridge", "XMPP debug bridge", __vers
 log = logging.getLogger(__name__)
 
 
-def unknown_tools(names: Sequence[str]) -> list[Problem]:
-    """Return a problem with each of the `names` that is no name of our own tools."""
-    return unknown_names(OWN, names)
+def unknown(configuration: Configuration) -> list[Problem]:
+    """Return a problem with each name of a tool of ours, or of a set, that nothing has."""
+    sets = unknown_toolsets(configuration.toolsets)
+    return [*unknown_names(OWN, configuration.tools), *sets]
 
 
 async def serve(
@@ -115,12 +116,13 @@ async def serve(
     current = CurrentSettings(configuration, lambda: _restricting(limiter, read()))
     collaborators = (link, limiter, current, configuration)
     own = serving(OWN, configuration.tools)
-    tools, current.problems = join_toolsets(
+    tools, problems = join_toolsets(
         own,
         named=toolsets,
         settings=configuration.toolsets,
         collaborators=collaborators,
     )
+    current.problems = tuple(it for it in problems if it not in configuration.problems)
     for problem in current.problems:
         log.error("%s", one_line(str(problem)))
     ways = ["--read-only"] if read_only else []

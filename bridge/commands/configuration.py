@@ -60,7 +60,7 @@ def read(
 ) -> Configuration:
     """Read the settings; a `sandbox` replaces all settings that lead to a server.
 
-    Names in `BRIDGE_TOOLS` that no tool has are a problem, too.
+    A name in `BRIDGE_TOOLS` or `BRIDGE_TOOLSETS` that nothing has is a problem, too.
     """
     environ = dict(os.environ)
     if sandbox:
@@ -73,11 +73,11 @@ def read(
         searching=not parsed.sandbox,
         at_start=at_start,
     )
-    if configuration.tools:
+    if configuration.tools or configuration.toolsets:
         # Imported here: without names most commands need no tools, and start sooner.
-        from bridge.service import unknown_tools
+        from bridge.service import unknown
 
-        problems = (*configuration.problems, *unknown_tools(configuration.tools))
+        problems = (*configuration.problems, *unknown(configuration))
         configuration = replace(configuration, problems=problems)
     return configuration
 

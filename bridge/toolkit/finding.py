@@ -7,7 +7,7 @@ imported.
 
 import logging
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
@@ -50,9 +50,22 @@ def join_toolsets(
         try:
             sets.append(_checked(name, sets, collaborators))
         except ToolsetError as error:
-            text = f"names {one_line(name, MAX_CAUSE)!r}, which is left out: {error}"
-            problems.append(Problem("BRIDGE_TOOLSETS", text))
+            problems.append(_left_out(name, error))
     return merge(sets), tuple(problems)
+
+
+def unknown_toolsets(names: Iterable[str]) -> Iterator[Problem]:
+    """Yield a problem with each of the `names` by which no set is found; no set is imported."""
+    for name in names:
+        try:
+            _find(name)
+        except ToolsetError as error:
+            yield _left_out(name, error)
+
+
+def _left_out(name: str, error: ToolsetError) -> Problem:
+    text = f"names {one_line(name, MAX_CAUSE)!r}, which is left out: {error}"
+    return Problem("BRIDGE_TOOLSETS", text)
 
 
 def load_toolset(name: str) -> Toolset:
