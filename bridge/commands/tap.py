@@ -179,7 +179,7 @@ def _settings(parsed: Namespace) -> Settings:
     settings, service = configuration.settings, configuration.service
     if settings is None and not (parsed.to or parsed.component):
         complain_of(configuration)
-        raise UsageError
+        raise UsageError("with --to DOMAIN, tap needs no settings")
     open_log("[Tap]", configuration.log_level)
     if settings is None:
         domain = configuration.domain or (service.domain if service else "")

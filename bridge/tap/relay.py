@@ -51,6 +51,9 @@ PATTERNS = {
 }
 """Matches what is taken out of an element; the group in it stays."""
 
+OURS = "<text>said by xmpp-bridge tap in the server's place; its output has the reason</text>"
+"""What a failed login says to the client, and to who reads its log, if tap refused it."""
+
 _MECHANISMS = f"{{{SASL}}}mechanisms"
 _LOGIN_OFFERS = frozenset({_MECHANISMS, f"{{{SASL_CB}}}sasl-channel-binding"})
 
@@ -231,7 +234,8 @@ class Relay:
         yield Passage(False, passed, element)
 
     def _told(self, xml: str) -> Passage:
-        """Return an answer to the client in the server's place."""
+        """Return an answer to the client in the server's place; if a login failed, it says so."""
+        xml = xml.replace("</failure>", f"{OURS}</failure>") if SASL in xml else xml
         (element,), _ = elements_of(xml)
         return Passage(False, xml.encode(), element)
 

@@ -11,6 +11,8 @@ from xml.etree.ElementTree import Element
 
 import pytest
 
+from bridge.capture.capture import Capture
+from bridge.commands.explain import read_log
 from bridge.settings.table import Settings
 from bridge.settings.values import Service
 from bridge.tap.lane import MAX_HELD_BYTES
@@ -289,6 +291,12 @@ async def test_a_wrong_password_of_the_bot_stays_with_tap(
             await refused(behind(tap, wrong))
         assert tap.names() == ["login own-refusal"]
         assert b"<auth" not in server.heard
+    assert tap.record.path is not None
+    capture = Capture()
+    with tap.record.path.open("rb") as file:
+        read_log(file, "tap.jsonl", capture)
+    (finding,) = capture.streams[0].findings()  # who reads the file does not blame the server
+    assert "said by xmpp-bridge tap in the server's place" in finding.message
 
 
 @pytest.mark.parametrize("direct", [False, True], ids=["starttls", "direct"])

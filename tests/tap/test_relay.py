@@ -12,7 +12,7 @@ from bridge.capture.stanza import FOOTER, HOLE, SIZE
 from bridge.sandbox.scram import SaslLogin
 from bridge.tap import relay
 from bridge.tap.lane import MAX_HELD_BYTES
-from bridge.tap.relay import Relay
+from bridge.tap.relay import OURS, Relay
 from bridge.wire.scram import ScramClient
 from tests.faults.odd_xml import odd_children
 from tests.tap.tapping import STREAM
@@ -229,9 +229,8 @@ def test_a_login_that_binds_the_channel_is_refused_and_named() -> None:
     before = wires.out[True]
     wires.say(True, auth("SCRAM-SHA-1-PLUS", "p=tls-unique,,n=a,r=b"))
     assert (wires.remarks(), wires.out[True]) == (["binds"], before)
-    assert wires.out[False].endswith(
-        f"<failure xmlns='{SASL}'><invalid-mechanism/></failure>".encode()
-    )
+    failure = f"<failure xmlns='{SASL}'><invalid-mechanism/>{OURS}</failure>"
+    assert wires.out[False].endswith(failure.encode())
     wires.say(True, auth("SCRAM-SHA-1", "n,,n=a,r=b"))
     assert wires.out[True] == before + auth("SCRAM-SHA-1", "n,,n=a,r=b").encode()
 
@@ -353,7 +352,7 @@ def test_a_client_that_proves_the_password_is_in_once_tap_is(y: bool) -> None:
 )
 def test_a_login_that_is_wrong_never_reaches_the_server(attempt: str, condition: str) -> None:
     wires = Wires(login=login()).greet(MECHANISMS % OFFER).say(True, attempt)
-    assert f"<{condition}/></failure>".encode() in wires.out[False]
+    assert f"<{condition}/>{OURS}</failure>".encode() in wires.out[False]
     assert wires.out[True] == STREAM.encode()
 
 
