@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from bridge.files import open_private
-from bridge.text import iso, one_line
+from bridge.text import counted, iso, one_line
 
 PIPE_BUF = getattr(select, "PIPE_BUF", 512)
 """The number of bytes that a pipe takes without blocking if `poll` says that it can be written
@@ -67,7 +67,8 @@ class StderrHandler(logging.Handler):
         lines = "".join([f"{line}\n" for line in lines_of(record, self._prefix, traced=traced)])
         before = "\n" if self._torn else ""  # only the start of the last line was written
         if self._dropped:
-            before += f"{self._prefix} ({self._dropped} lines were dropped: stderr was full)\n"
+            lost = counted(self._dropped, "line")
+            before += f"{self._prefix} (dropped {lost}: stderr was full)\n"
         data = (before + lines).encode()
         sent = self._write(data)
         if sent:

@@ -92,7 +92,7 @@ def test_a_full_pipe_never_blocks_and_the_next_line_tells_how_many_were_dropped(
         pipe.logger.info("next")
         pipe.logger.info("after")
         notice, following, after = pipe.read().lstrip("\n").splitlines()
-        assert notice == f"[Server] ({dropped} lines were dropped: stderr was full)"
+        assert notice == f"[Server] (dropped {dropped} lines: stderr was full)"
         assert (following, after) == ("[Server] next", "[Server] after")
 
 
@@ -105,7 +105,7 @@ def test_of_what_is_told_together_the_lines_that_fit_go_out_whole_and_the_others
     assert 0 < len(out) < len(told)
     assert out == [f"[Server] {each}" for each in told[: len(out)]]
     pipe.logger.info("next")
-    assert pipe.read().startswith(f"[Server] ({len(told) - len(out)} lines were dropped: ")
+    assert pipe.read().startswith(f"[Server] (dropped {len(told) - len(out)} lines: ")
 
 
 def test_a_line_that_was_cut_off_does_not_join_the_next(pipe: Pipe) -> None:
@@ -113,7 +113,7 @@ def test_a_line_that_was_cut_off_does_not_join_the_next(pipe: Pipe) -> None:
     pipe.logger.info("while it is full")
     assert re.fullmatch(r"\[Server\] x{4000,}", pipe.read())
     pipe.logger.info("next")
-    dropped = "[Server] (2 lines were dropped: stderr was full)"
+    dropped = "[Server] (dropped 2 lines: stderr was full)"
     assert pipe.read().splitlines() == ["", dropped, "[Server] next"]
 
 

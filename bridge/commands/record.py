@@ -24,7 +24,7 @@ from bridge.store.location import Place, Team
 from bridge.store.postgresql import PostgresqlDatabase
 from bridge.store.retention import Retention
 from bridge.store.sqlite import open_file
-from bridge.text import iso, one_line
+from bridge.text import counted, iso, one_line
 from bridge.views.output import show
 from bridge.views.termination import run_until_signal
 from bridge.views.watch import PRESENT, News
@@ -146,7 +146,7 @@ async def _record(parsed: argparse.Namespace, read: ReadSettings) -> int:
         raise UsageError(str(error)) from error
     except StoreError as error:
         log.debug("%s", error)  # if it does not pass, the recorder reports it
-    kept = f"kept {configuration.store_days} days or {configuration.store_mb} MiB"
+    kept = f"kept {counted(configuration.store_days, 'day')} or {configuration.store_mb} MiB"
     log.info("recording to %s, %s", path, kept)
     return SUCCESS if await _stay(configuration, settings, path) else FAILURE
 

@@ -11,7 +11,7 @@ from bridge.mcp.context import Context
 from bridge.mcp.schema import Bounds, MismatchError
 from bridge.mcp.toolset import Toolset, tool
 from bridge.settings.table import Configuration
-from bridge.text import visible
+from bridge.text import counted, visible
 from bridge.tools.entries import RESULT_BYTES, Entry, fit, json_size
 from bridge.tools.link import RoomLink, RoomName
 from bridge.tools.paging import MAX_BYTES, Limit, LostEntries, Page, Since
@@ -142,7 +142,7 @@ async def scout(
     result = ScoutResult(answer=nothing, found_=False, cursors=[], events=[], **read)
     if not entries:
         return result
-    context.progress(1, 2, f"asked a model about {len(entries)} events")
+    context.progress(1, 2, f"asked a model about {counted(len(entries), 'event')}")
     said = await SCOUT.run(model, Excerpt(entries, question))
     cited = [entry for entry in entries if entry["cursor"] in said.cursors]
     cursors = [str(entry["cursor"]) for entry in cited]

@@ -537,7 +537,7 @@ the("made").textContent = [
   `Made by ${page.madeBy} on ${local(page.madeAt).slice(0, 16)}.`,
   page.zone === "utc" ? `Times are those of ${timeZone}, ${offset(ends[0] ?? 0)}.` : "",
   page.zone === "unknown" ? "Times are as the log has them; it does not say in which zone." : "",
-  page.leftOut ? `${page.leftOut.toLocaleString("en")} older events are left out.` : "",
+  page.leftOut ? `Older events that are left out: ${page.leftOut.toLocaleString("en")}.` : "",
 ].join(" ");
 const kinds = new Set([...events.values()].map(({ kind }) => kind));
 const names = new Set(parts.flatMap((part) => part.lanes.map(({ name }) => name)));

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from bridge.page.timeline import Presence
-from bridge.text import iso, name_of
+from bridge.text import counted, iso, name_of
 from bridge.xmpp.checks.diagnosis import look_over
 from bridge.xmpp.checks.evidence import Evidence, Finding, Past, Person, occupant_of, words_of
 from bridge.xmpp.checks.questions import Ask
@@ -110,8 +110,7 @@ def _of_program(
 def _counted(detail: str, waits: Sequence[Record]) -> str:
     if not waits:
         return detail
-    many = "One message" if len(waits) == 1 else f"{len(waits)} messages"
-    return f"{detail} {many} since then got no answer."
+    return f"{detail} {counted(len(waits), 'message')} since then got no answer."
 
 
 def _status(room: str, here: Mapping[str, Presence], records: Sequence[Record]) -> RoomStatus:

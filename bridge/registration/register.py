@@ -26,7 +26,7 @@ from bridge.registration.formats import Change, edited, load, restored, table_in
 from bridge.registration.json_text import MISSING
 from bridge.registration.launch import ENV_FILE_OPTION, check_lasting, flaws, own_command
 from bridge.settings.table import SECRETS
-from bridge.text import one_line
+from bridge.text import counted, one_line
 
 LIST_SECONDS = 10.0
 """How long the list of tools may take; it is made before anything is connected."""
@@ -236,7 +236,7 @@ async def try_out(command: Sequence[str], env: Mapping[str, str]) -> Trial:
             f"{one_line(cause, 300)}{last}"
         ) from error
     names = [one_line(str(tool.get("name"))) for tool in tools]
-    listing = f"It lists {len(names)} tools: {', '.join(names)}."
+    listing = f"It lists {counted(len(names), 'tool')}: {', '.join(names)}."
     warnings = status.get("warnings")
     warned = [*map(str, warnings)] if isinstance(warnings, list) else []
     return Trial(f"It is {standing_of(status)}", listing, warned)

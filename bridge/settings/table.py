@@ -232,7 +232,7 @@ class Configuration:
         "message is sent")
     send_rate = Variable("BRIDGE_SEND_RATE", values.whole_number(SEND_RATES), default="60",
         strictest=min, unreadable="60",
-        effect="{} messages a minute may be sent at most",
+        effect="messages a minute that may be sent: {} at most",
         meaning="messages a minute that the agent may send, and all runs of `send` and "
         "`diagnose --say` together, 1 to 6,000; a message over the rate is refused")
     history = Variable("BRIDGE_HISTORY", values.whole_number(HISTORIES), default="10000",

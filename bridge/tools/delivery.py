@@ -10,7 +10,7 @@ from xml.etree.ElementTree import Element
 from bridge.capture.examined import Examined
 from bridge.capture.rooms import Room
 from bridge.capture.stanza import FOOTER, HOLE, QUOTED, SOMEBODY, Stanza
-from bridge.text import iso, quoted
+from bridge.text import counted, iso, quoted
 from bridge.wire.names import domain_of, local, lower_bare
 from bridge.xmpp.checks.evidence import Evidence, words_of
 
@@ -119,7 +119,7 @@ class Delivery:
                 for deed, (after, times) in islice(self._deeds.items(), MAX_DEEDS)
             ]
             more = len(self._deeds) - len(deeds)
-            deeds += [f"did {more} more things"] if more else []
+            deeds += [f"did {counted(more, 'more thing')}"] if more else []
             did = f"which then {', '.join(deeds)}" if deeds else "which has sent nothing since"
             return f"{what} reached {who}, {did}."
         seats = [each for each in streams if has_seat(each, self._evidence)]

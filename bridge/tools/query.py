@@ -120,7 +120,7 @@ async def xmpp_info(
     info = fit(_known(about), RESULT_BYTES - NOTES_BYTES, **bounded)
     for name, items in lists.items():
         if left_out := len(items) - len(info[name]):
-            info["notes"].append(f"{left_out} further {name} are not shown.")
+            info["notes"].append(f"Not shown of {name}: {left_out}.")
     return {name: value for name, value in info.items() if value != []}
 
 

@@ -10,7 +10,7 @@ from bridge.mcp.context import Context
 from bridge.mcp.errors import ArgumentError, ToolError
 from bridge.mcp.schema import Bounds, always
 from bridge.mcp.toolset import DEFAULT_DEADLINE_SECONDS, tool
-from bridge.text import iso, one_line, quoted
+from bridge.text import counted, iso, one_line, quoted
 from bridge.tools.answers import MAX_ANSWERS, answer, call, doubled
 from bridge.tools.entries import (
     MARK_BYTES,
@@ -95,7 +95,7 @@ class RateLimiter:
             )
         if wait:
             seconds = math.ceil(wait)
-            rate = f"{self.per_minute} message{'' if self.per_minute == 1 else 's'} a minute"
+            rate = f"{counted(self.per_minute, 'message')} a minute"
             raise ToolError(
                 f"Not sent: {rate} may be sent, and these are used up; the next may be sent in "
                 f"{seconds} s.",
@@ -308,5 +308,6 @@ async def _answers(
                 return answers[:MAX_ANSWERS]
             if now - reported >= PROGRESS_SECONDS:
                 reported = now
-                context.progress(round(now - began, 3), seconds, f"{len(answers)} answers so far")
+                came = counted(len(answers), "answer")
+                context.progress(round(now - began, 3), seconds, f"{came} so far")
             await next_record.by(min(until, now + PROGRESS_SECONDS))

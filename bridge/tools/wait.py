@@ -9,6 +9,7 @@ from typing import Annotated, TypeAlias
 from bridge.mcp.context import Context
 from bridge.mcp.schema import Bounds, Unlisted, always
 from bridge.mcp.toolset import tool
+from bridge.text import counted
 from bridge.tools import paging
 from bridge.tools.entries import NOTICE, brief, fit, nonempty
 from bridge.tools.link import RoomLink, RoomName
@@ -145,9 +146,8 @@ class _Wait:
             return
         self.reported = monotonic()
         phase = (self.room or self.participant).status().phase.value
-        self.context.progress(
-            round(self._elapsed(), 3), self.seconds, f"{phase}; {self.seen} events passed by"
-        )
+        seen = f"{phase}; {counted(self.seen, 'event')} passed by"
+        self.context.progress(round(self._elapsed(), 3), self.seconds, seen)
 
     def _result(self, record: Record | None) -> Waited:
         journal = self.participant.journal

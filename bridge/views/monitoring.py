@@ -15,7 +15,7 @@ from enum import IntEnum
 from math import floor
 from statistics import median
 
-from bridge.text import one_line
+from bridge.text import counted, one_line
 from bridge.xmpp.checks.report import Report, by_stage
 
 MAX_LINE_BYTES = 800
@@ -54,7 +54,7 @@ class Limits:
         refused = reports[-1].condition == "certificate-verify-failed" and (days or 0) < 0
         if days is not None and days < self.cert_days and not refused:
             level = Level.WARNING
-            left = f"The certificate expires in {floor(days)} days"
+            left = f"The certificate expires in {counted(floor(days), 'day')}"
             reasons.append(f"{left}, limit {self.cert_days} (--cert-days).")
         ms = median(report.ms for report in reports)
         took = f"{ms:.0f} ms" if len(reports) == 1 else f"a median of {ms:.0f} ms"

@@ -17,6 +17,7 @@ from threading import Thread
 from typing import TextIO
 
 from bridge.logs import complain, write_out
+from bridge.text import counted
 from bridge.views.screen import Display, has_colour
 
 MAX_WAITING_BYTES = 16_000_000
@@ -109,9 +110,8 @@ class Output:
         self._enqueued += len(data)
         if self._dropped:
             dropped, self._dropped = self._dropped, 0
-            self.write_notice(
-                f"[Client] WARNING: {dropped} texts were dropped, since nobody read them"
-            )
+            left = counted(dropped, "text")
+            self.write_notice(f"[Client] WARNING: dropped {left}, since nobody read them")
         self._queue.put((descriptor, data))
 
     def _write_all(self) -> None:

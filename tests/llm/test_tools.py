@@ -130,7 +130,7 @@ async def test_whoever_wants_to_know_is_told_when_the_model_is_asked(tmp_path: P
         told = await desk.end()
     (progress,) = [each["params"] for each in told if "id" not in each]
     assert (progress["progressToken"], progress["progress"], progress["total"]) == ("p", 1, 2)
-    assert progress["message"] == "asked a model about 1 events"
+    assert progress["message"] == "asked a model about 1 event"
 
 
 async def test_where_nothing_happened_no_model_is_asked(tmp_path: Path) -> None:

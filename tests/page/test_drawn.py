@@ -62,7 +62,7 @@ def test_it_says_first_whose_words_it_has_and_then_what_went_wrong(show: Show) -
     assert lines[0] == INCIDENT["notice"]
     assert lines[1] == INCIDENT["title"]
     assert "Nothing went wrong." in lines
-    assert [each for each in lines if "123,456 older events are left out" in each]
+    assert [each for each in lines if "Older events that are left out: 123,456." in each]
 
 
 def test_it_opens_at_the_event_that_explains_the_others(show: Show) -> None:

@@ -73,9 +73,9 @@ CASES: dict[str, tuple[list[dict[str, Any]], tuple[str, ...]]] = {
     "gone by itself": ([*ASKED, {"kind": "leave", **by("Bot")}, *WAIT], ('"Bot" left the room',)),
     "no voice": (
         [*ASKED, MUTED, said("Ann", "!ping"), *WAIT],
-        ('"Bot" has no voice', "One message since then", "A moderator can give it voice"),
+        ('"Bot" has no voice', "1 message since then", "A moderator can give it voice"),
     ),
-    "silent": ([*ASKED, said("Ann", "!ping"), *WAIT], ('"Bot" is there and left', "One message")),
+    "silent": ([*ASKED, said("Ann", "!ping"), *WAIT], ('"Bot" is there and left', "1 message")),
     "no program": ([said("Ann", "!help"), *WAIT], ('"!help" of "Ann" got no answer.',)),
     "too soon to say": ([*ASKED, said("Ann", "!ping")], ("Nothing stands out.",)),
     "gone meanwhile": (

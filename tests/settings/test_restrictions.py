@@ -22,7 +22,7 @@ RATE = "BRIDGE_SEND_RATE"
 EFFECTS = {
     ONLY: ": no tool writes to a room",
     CONFIRM: ": a person is asked before each message",
-    RATE: ": 7 messages a minute may be sent at most",
+    RATE: ": messages a minute that may be sent: 7 at most",
 }
 PLACES = ("environ", "here", "elsewhere", "package")
 

@@ -136,7 +136,7 @@ async def test_so_much_is_shown_and_the_rest_counted(over: int) -> None:
     assert told["features"] == [{"feature": f"urn:x:{number}"} for number in range(FEATURES)]
     assert len(told["fields"]) == MAX_ITEMS["fields"]
     assert told.get("notes", []) == [
-        f"1 further {what} are not shown." for what in ("identities", "fields")
+        f"Not shown of {what}: 1." for what in ("identities", "fields")
     ] * bool(over)
 
 
@@ -145,7 +145,7 @@ async def test_features_that_find_no_room_are_counted() -> None:
     told = await _info(_saying(features), "conference.example")
     left_out = 501 - len(told["features"])
     assert 100 < left_out < 300
-    assert told["notes"] == [f"{left_out} further features are not shown."]
+    assert told["notes"] == [f"Not shown of features: {left_out}."]
     assert 8_000 < len(json.dumps(told)) <= RESULT_BYTES
 
 
@@ -163,7 +163,7 @@ async def test_a_room_service_lists_its_rooms_and_counts_the_rest(over: int) -> 
     assert {"features", "fields"}.isdisjoint(told)
     assert told["rooms"][0] == {"jid": "0@c.example", "name": "No. 0"}
     assert len(told["rooms"]) == most
-    assert told.get("notes", []) == ["1 further rooms are not shown."] * over
+    assert told.get("notes", []) == ["Not shown of rooms: 1."] * over
     assert "room" not in told
 
 

@@ -91,7 +91,7 @@ async def test_what_nobody_reads_is_kept_up_to_the_limit_and_counted_beyond(
     output.close()
     assert (b"y" in read) is not bool(too_much)
     assert pipe.said() == b"z\n"
-    warning = b"[Client] WARNING: 1 texts were dropped, since nobody read them\n"
+    warning = b"[Client] WARNING: dropped 1 text, since nobody read them\n"
     assert beside.said() == warning * too_much
 
 
