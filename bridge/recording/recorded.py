@@ -179,6 +179,8 @@ class Walk:
     """How many rows were left out so far, since they cannot be read."""
     _own: int = 0
     """The last row of this machine's file that was read out of a team's database."""
+    _skipped: Collection[int] = ()
+    """The ids of the rows to skip, as `_rows` has them."""
 
     @property
     def oldest_at(self) -> float:
@@ -218,28 +220,41 @@ class Walk:
         """Return an event out of the store as a record of the journal."""
         return Record(row.id, row.at, decode(row.event), row.room)
 
-    async def unrecorded(self, records: Sequence[Record], run: str, first: int = 0) -> list[Record]:
-        """Return the `records` from the number `first` on that the store lacked up to `next`.
+    async def skip(self, records: Sequence[Record], run: str, first: int) -> None:
+        """Skip the rows of the `records` from the number `first` on: the reader was shown these.
 
         `run` has observed them. The records before `first` have rows that stand for no other.
         """
-        domain = self._query.domain
-        base, last = self._place(self._span.last if self._backward else self._read_up_to)
+        rows = await self._rows(records, run)
+        self._skipped = {id_ for it in records if it.number >= first for id_ in rows[it.number]}
 
-        def missing(database: Reading) -> list[Record]:
-            known, ahead = set[int](), database.here() - time()
+    async def unrecorded(self, records: Sequence[Record], run: str, first: int = 0) -> list[Record]:
+        """Return the `records` that the store lacked up to `next`; see `skip` for the rest."""
+        base, last = self._place(self._span.last if self._backward else self._read_up_to)
+        rows = await self._rows(records, run)
+        known = {it for it, ids in rows.items() if any(-base <= id_ <= last for id_ in ids)}
+        return [it for it in records if it.number >= first and it.number not in known]
+
+    async def _rows(self, records: Sequence[Record], run: str) -> dict[int, list[int]]:
+        """Return the ids of the rows that each record, by its number, has in the store now.
+
+        It may have a row in the file, and one in a team's database, whose ids are below zero here.
+        """
+        domain, rows = self._query.domain, {record.number: list[int]() for record in records}
+
+        def look(database: Reading) -> None:
+            ahead = database.here() - time()
             for room in {record.room for record in records}:
                 ours = [record for record in records if record.room == room]
                 wanted = [_wanted(record, ahead) for record in ours]
                 alike = database.alike(room, domain, wanted, run)
-                # An event may have a row in the file, and one in a team's database.
-                for least, most in ((1, last), (-base, -1)):
-                    looked = [[row for row in it if least <= row.id <= most] for it in alike]
-                    rows = zip(ours, paired(wanted, looked, set()), strict=True)
-                    known |= {it.number for it, row in rows if row is not None}
-            return [it for it in records if it.number >= first and it.number not in known]
+                for is_file in (True, False):
+                    looked = [[row for row in it if (row.id > 0) is is_file] for it in alike]
+                    for record, row in zip(ours, paired(wanted, looked, set()), strict=True):
+                        rows[record.number] += [] if row is None else [row.id]
 
-        return await self._reader.ask(missing)
+        await self._reader.ask(look)
+        return rows
 
     async def __aiter__(self) -> AsyncIterator[Recorded]:
         deadline = monotonic() + self._seconds
@@ -262,9 +277,12 @@ class Walk:
                 self.more = True
                 return
             for row in rows:
-                yield row
+                is_own = 0 < row.row <= self._extent.own.get(row.file, 0)
+                in_file = is_own or row.id > self._extent.base
+                if (row.row if in_file else -row.id) not in self._skipped:
+                    yield row
                 self._read_up_to = max(self._read_up_to, row.id)
-                if not self._backward and row.row <= self._extent.own.get(row.file, 0):
+                if is_own and not self._backward:
                     self._own = max(self._own, row.row)
             first, last = (first, end) if self._backward else (end, last)
             self._read_up_to = max(self._read_up_to, first)

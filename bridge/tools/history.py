@@ -21,7 +21,7 @@ from bridge.tools.link import RoomLink, RoomName, failed
 from bridge.xmpp.model import events, faults
 from bridge.xmpp.model.events import Event, MessageReceived
 from bridge.xmpp.model.filter import EventFilter
-from bridge.xmpp.model.journal import RECORDED, Record
+from bridge.xmpp.model.journal import RECORDED, Record, Records
 from bridge.xmpp.muc import archive
 
 BUDGET_SECONDS = 25.0
@@ -32,7 +32,8 @@ MARK = "archive:"
 """The beginning of the archive's cursors; no cursor of the journal begins so."""
 
 _THEN = "+"
-"""Joins a cursor of the store and one of the journal."""
+"""Joins a cursor of the store, one of the journal, and the number of the first record that the
+reader was shown out of the journal since."""
 
 
 History: TypeAlias = Annotated[
@@ -119,8 +120,6 @@ class Search:
     brief: bool
     page: paging.Page[Entry]
     time_slice: paging.TimeSlice = field(default_factory=paging.TimeSlice)
-    have_told: bool = False
-    """Whether all rooms had told their history before memory was read."""
 
     @property
     def newest_first(self) -> bool:
@@ -195,15 +194,16 @@ def _is_recorded(search: Search) -> bool:
 async def read_store(search: Search) -> dict[str, object]:
     """Fill the page from the store, and then with what only memory has.
 
-    A cursor that ends in a place of the journal goes on in memory: the reader was shown everything
-    in the store up to the cursor. Raises `ArgumentError` for a wrong cursor, and `StoreError`.
+    After that the cursor has a place in each, until the store has everything. Raises
+    `ArgumentError` for a wrong cursor, and `StoreError`.
     """
     link, room, page = search.link, search.room, search.page
     reader = link.recorded()
     assert reader is not None
-    search.have_told = all(each.has_told for each in link.participant.memberships)
     stored, then, remembered = (search.since or "").partition(_THEN)
-    records = link.records(room)
+    remembered, _, number = remembered.partition(_THEN)
+    records, journal = link.records(room), link.participant.journal
+    first, last = 1, 0
     rooms = link.participant.memberships if room is None else [link.room(room)]
     try:
         walk = await reader.walk(
@@ -215,28 +215,42 @@ async def read_store(search: Search) -> dict[str, object]:
             backward=search.newest_first,
             connection=room is None,
         )
-        last, loss = None if walk.unwritten is None else walk.unwritten - 1, walk.gap
+        loss = walk.gap
         if then:
-            last, loss = records.position(remembered)
+            first, (last, lost) = int(number), records.position(remembered)
+            if lost is not None and lost.reason == "restarted":  # else the store tells it later
+                loss = lost
+            known = [it for it in records.after(first - 1) if it.number <= last]
+            await walk.skip(_beside(records, known), journal.numbering.epoch, first)
     except ValueError as error:
         raise paging.no_cursor(error) from error
+    unwritten = () if walk.unwritten is None else records.after(max(last, walk.unwritten - 1))
     seen = [
         record
-        for record in (() if last is None else records.after(last))
+        for record in unwritten
         if await search.time_slice.run(search.in_time, iso(record.at), 0)
     ]
-    if then:
-        page.next = _in_memory(search, walk, seen[-1].number if seen else last or 0)
-    else:
-        await _add_recorded(search, walk, seen)
-        page.next = walk.next
+    await _add_recorded(search, walk, seen)
     if loss is not None and not (search.newest_first and page.more):
         page.gap = paging.lost(loss)
-    if seen and not page.more:
-        before = [it for it in records.after(records.forgotten) if it.number < seen[0].number]
-        await _add_unrecorded(search, walk, before, seen)
+    if not page.more:
+        first = max(first, walk.unwritten or journal.numbering.last + 1)
+        if seen:
+            last = await _add_unrecorded(search, walk, _beside(records, seen), seen)
+    page.next = walk.next
+    if last >= first:
+        page.next += f"{_THEN}{journal.cursor_of(last)}{_THEN}{first}"
     damaged = [left_out(walk.unreadable)] if walk.unreadable else []
     return {"oldest": walk.oldest, "warnings": link.warnings() + damaged}
+
+
+def _beside(records: Records[Record], kept: Sequence[Record]) -> list[Record]:
+    """Return `kept` behind the records that are taken into account beside them."""
+    if not kept:
+        return []
+    since, first = kept[0].at - 2 * SAME_SECONDS, kept[0].number
+    before = [it for it in records.after(records.forgotten) if it.number < first]
+    return [*(it for it in before if it.at >= since), *kept]
 
 
 async def _add_recorded(search: Search, walk: Walk, seen: Sequence[Record]) -> None:
@@ -270,32 +284,18 @@ async def _add_recorded(search: Search, walk: Walk, seen: Sequence[Record]) -> N
 
 
 async def _add_unrecorded(
-    search: Search, walk: Walk, before: Sequence[Record], seen: Sequence[Record]
-) -> None:
-    """Add the records that were `seen` and that the store lacks; those `before` are in memory, too.
+    search: Search, walk: Walk, records: Sequence[Record], seen: Sequence[Record]
+) -> int:
+    """Add the records that were `seen` and that the store lacks; `records` has others, too.
 
-    Once all of them are on a page, and all rooms have told their history, `next` is a cursor of the
-    journal. Before, it is one of the store, too: what follows in memory may be in the store.
+    Returns the number up to which the page has all.
     """
-    page, journal, added = search.page, search.link.participant.journal, False
-    since, first = seen[0].at - 2 * SAME_SECONDS, seen[0].number
-    recent = [it for it in before if it.at >= since]
-    for record in await walk.unrecorded([*recent, *seen], journal.numbering.epoch, first):
-        fits = await search.add(record.event, partial(journal.encode, record))
-        if fits is False:
-            page.more = True
-            if added:
-                page.next = f"{walk.next}{_THEN}{journal.cursor_of(record.number - 1)}"
-            return
-        added = added or fits is True
-    if added:
-        page.next = _in_memory(search, walk, seen[-1].number)
-
-
-def _in_memory(search: Search, walk: Walk, number: int) -> str:
-    """Return the cursor after a record. A room's history may tell what the store has."""
-    cursor = search.link.participant.journal.cursor_of(number)
-    return cursor if search.have_told else f"{walk.next}{_THEN}{cursor}"
+    journal = search.link.participant.journal
+    for record in await walk.unrecorded(records, journal.numbering.epoch, seen[0].number):
+        if await search.add(record.event, partial(journal.encode, record)) is False:
+            search.page.more = True
+            return record.number - 1
+    return seen[-1].number
 
 
 async def read_archive(search: Search) -> dict[str, object]:

@@ -69,8 +69,6 @@ class Played:
     further: tuple["Played", ...] = ()
     """Being in further rooms; only the participant itself is listened to."""
     reader: Reader | None = None
-    has_told: bool = True
-    """Whether the room has sent its history."""
     warnings: list[str] = field(default_factory=list)
     """Of the store."""
 

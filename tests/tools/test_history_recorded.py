@@ -325,6 +325,26 @@ async def test_what_waits_for_the_store_is_told_once_on_however_many_pages(
 
 
 @in_both
+async def test_what_memory_told_is_not_told_again_once_the_store_has_it(shelf: Shelf) -> None:
+    unwritten: list[int | None] = [1, 4, None, None]
+
+    async def flush() -> int | None:
+        return unwritten.pop(0)
+
+    played, said = _played(shelf), [MessageReceived(f"{ROOM}/W", "W", each) for each in "abcd"]
+    told, asked = list[list[str]](), {"after": iso(1)}
+    with closing(Reader(shelf.place, ACCOUNT, flush)) as played.reader:
+        for ours, theirs in zip(said, ("first", "second", "third", "fourth"), strict=True):
+            played.publish(ours, at=NOW + 1)
+            page = await page_of(played, **asked)
+            told, asked = [*told, bodies(page)], {"since": page["next"]}
+            if theirs == "first":
+                shelf.put(MessageReceived(f"{ROOM}/W", "W", "now"), at=NOW)
+            shelf.put(ours, MessageReceived(f"{ROOM}/W", "W", theirs), at=NOW + 1)
+    assert told == [["now", "a"], ["first"], ["b", "second"], ["c", "third"]]
+
+
+@in_both
 @pytest.mark.parametrize("run", ["epoch", "another"])
 async def test_a_message_that_waits_for_the_store_is_told_beside_an_equal_one(
     shelf: Shelf, run: str

@@ -22,7 +22,6 @@ from bridge.tools.history import xmpp_history
 from bridge.tools.link import RoomLink
 from bridge.xmpp.model import events
 from bridge.xmpp.model.events import Event, MessageReceived, Phase, Source, encode
-from bridge.xmpp.muc.membership import Membership
 from bridge.xmpp.muc.participant import Participant
 from tests.store.shelf import ROOM, SETTINGS
 from tests.tools.played import arguments, bodies, wire
@@ -161,28 +160,25 @@ async def test_what_a_room_tells_after_a_page_from_memory_is_told_unless_the_sto
 async def test_so_it_is_if_the_room_tells_while_the_page_is_read(
     day: Day, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told = list[bool]()
-    monkeypatch.setattr(Membership, "has_told", property(lambda _: bool(told)))
-    read = Reader.walk
+    read, told = Reader.walk, [_said("early", stanza_id="s0", source=Source.HISTORY)]
 
     async def walk(reader: Reader, *asked: Any, **more: Any) -> Walk:
         walked = await read(reader, *asked, **more)
-        told.append(True)
+        while told:
+            day.happens(told.pop(), earlier=True)
         return walked
 
-    monkeypatch.setattr(Reader, "walk", walk)
     day.happens(events.ConnectionChanged(Phase.JOINING))
     day.happens(HERE, earlier=True)
-    page = await day.page(kinds=None)
     day.happens(MYSELF)
-    day.happens(_said("early", stanza_id="s0", source=Source.HISTORY), earlier=True)
+    monkeypatch.setattr(Reader, "walk", walk)
+    page = await day.page(kinds=None)
     assert bodies(await day.page(since=page["next"])) == []
 
 
 async def test_what_a_locked_store_does_not_take_is_told(
     path: Path, night: Night, day: Day
 ) -> None:
-    del night
     with closing(sqlite3.connect(path, isolation_level=None)) as lock:
         lock.execute("BEGIN IMMEDIATE")
         day.enters()
@@ -190,6 +186,11 @@ async def test_what_a_locked_store_does_not_take_is_told(
         page = await day.page()
         assert (bodies(page), page["more"]) == (["early", "late", "psst"], False)
         lock.execute("ROLLBACK")
+    night.hears(_said("late"), _said("later"))
+    day.happens(_said("later"))
+    await day.recording.recorder.flush()
+    page = await day.page(since=page["next"])
+    assert (bodies(page), page["next"].count("+")) == (["later"], 0)
 
 
 async def read_on(day: Day, page: dict[str, Any], limit: int) -> list[str]:
@@ -221,10 +222,9 @@ async def test_what_the_store_does_not_take_is_told_in_pages_without_what_it_has
     )
 
 
-async def test_a_cursor_within_memory_outlives_neither_the_bridge_nor_a_change_of_its_text(
+async def test_what_was_told_from_memory_is_told_again_after_a_restart_which_is_said(
     path: Path, night: Night, day: Day
 ) -> None:
-    del night
     with closing(sqlite3.connect(path, isolation_level=None)) as lock:
         lock.execute("BEGIN IMMEDIATE")
         day.enters()
@@ -232,16 +232,44 @@ async def test_a_cursor_within_memory_outlives_neither_the_bridge_nor_a_change_o
         page = await day.page(limit=2)
         assert (bodies(page), page["more"]) == (["early", "a"], True)
         stored, then, _ = page["next"].partition("+")
-        for wrong in ("", "oldest", stored):
+        remembered = f"{day.participant.journal.cursor}{then}1"
+        for wrong in ("", "oldest", stored, f"oldest{then}1", f"{remembered}x", remembered[:-1]):
             with pytest.raises(ArgumentError, match="since is not a cursor of this bridge"):
                 await day.page(since=f"{stored}{then}{wrong}")
         lock.execute("ROLLBACK")
+    await day.recording.recorder.flush()
+    night.hears(_said("meanwhile"))
     next_day = Day(path)
     next_day.enters()
-    next_day.happens(*map(_said, "bc"))
+    next_day.happens(_said("c"))
     after = await next_day.page(since=page["next"])
-    assert (bodies(after), after["gap"]["reason"]) == (["b", "c"], "restarted")
+    assert (bodies(after), after["gap"]["reason"]) == (["a", "b", "meanwhile", "c"], "restarted")
+    assert "gap" not in await next_day.page(since=after["next"])
     next_day.recording.close()
+
+
+@pytest.mark.parametrize("limit", [1, 2, 50])
+async def test_a_bridge_outside_goes_on_in_a_store_that_was_locked_while_a_page_was_read(
+    limit: int, path: Path, night: Night, day: Day
+) -> None:
+    told, since = list[str](), {"after": LONG_AGO}
+    with closing(sqlite3.connect(path, isolation_level=None)) as lock:
+        for step in range(6):
+            if locked := step % 2 == 0:
+                lock.execute("BEGIN IMMEDIATE")
+            else:
+                night.hears(_said(f"at {step}"), _said("again"))
+            day.participant.publisher.publish(events.ConnectionChanged(Phase.CONNECTING), "")
+            more = True
+            while more:
+                page = await day.page(kinds=["message", "connection"], limit=limit, **since)
+                told += [each.get("body", each["kind"]) for each in page["entries"]]
+                since, more = {"since": page["next"]}, page["more"]
+            assert ("+" in page["next"]) is locked
+            if locked:
+                lock.execute("ROLLBACK")
+    said = ["early", *(f"at {step}" for step in (1, 3, 5)), *["again"] * 3]
+    assert sorted(told) == sorted(said + ["connection"] * 6)
 
 
 @pytest.mark.parametrize("limit", [1, 4])

@@ -147,11 +147,6 @@ class Membership:
             counts_more=self.inside and self._counted > self.room.listed,
         )
 
-    @property
-    def has_told(self) -> bool:
-        """Whether the room has let us in, and has surely sent its history."""
-        return self.inside and self._intake.history.is_over
-
     def _nickname_lost(self) -> str:
         """Return the configured nickname if we are in the room under another; empty otherwise."""
         configured = self._place.nickname
