@@ -101,11 +101,12 @@ class _Showing:
                 return await self._report(self._page)
             if parsed.as_scenario is not None:
                 return await self._retell()
-            newest = NEWEST if parsed.follow and self._start is None else None
-            cursor = await log.show(limit=parsed.limit or newest, follows=parsed.follow)
             if parsed.follow:
-                is_team = isinstance(self._path, Team)
-                await log.follow(cursor, TEAM_FOLLOW_MS if is_team else FOLLOW_MS)
+                newest = NEWEST if self._start is None else None
+                pause = TEAM_FOLLOW_MS if isinstance(self._path, Team) else FOLLOW_MS
+                await log.follow(parsed.limit or newest, pause)
+            else:
+                await log.show(limit=parsed.limit)
         except StoreError as error:
             complain(f"xmpp-bridge: {error}")
             return FAILURE

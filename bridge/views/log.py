@@ -73,10 +73,11 @@ class Log:
 
     async def show(
         self, since: str | None = None, limit: int | None = None, *, follows: bool = False
-    ) -> str:
+    ) -> str | None:
         """Show all events after `since`, or the newest `limit`; return the cursor after them.
 
-        If it `follows`, events that are younger than `ORDER_SECONDS` wait for the next call.
+        If it `follows`, events that are younger than `ORDER_SECONDS` wait for the next call. The
+        cursor is None if the store cannot be read yet.
         """
         backward, walk = limit is not None, None
         while True:
@@ -85,12 +86,14 @@ class Log:
                 walk = await self.walk(since=since, backward=backward)
                 await self._read(walk, limit, now)
             except StoreError as error:
-                if not follows or since is None or not may_pass(error):
+                if not follows or not may_pass(error):
                     raise
                 if not self._away:
                     self._away = str(error)
                     complain(f"WARNING: {error}; nothing is shown until it can be read")
-                return since if walk is None else walk.next
+                if backward:  # nothing of it was written
+                    self._waiting.clear()
+                return since if walk is None or backward else walk.next
             since = walk.next
             if backward or not walk.more:
                 return since
@@ -115,12 +118,13 @@ class Log:
         if walk.unreadable:
             complain(f"WARNING: {left_out(walk.unreadable)}")
 
-    async def follow(self, cursor: str, pause_ms: int) -> None:
-        """Show what is recorded after the cursor, until the reader of stdout has left."""
+    async def follow(self, limit: int | None, pause_ms: int) -> None:
+        """Show the newest `limit`, or all, and what follows, until the reader of stdout leaves."""
         stdout = select.poll()
         stdout.register(1, 0)  # `poll` reports that a reader such as `head` has left
+        cursor = await self.show(limit=limit, follows=True)
         while not await asyncio.to_thread(stdout.poll, pause_ms):
-            cursor = await self.show(cursor, follows=True)
+            cursor = await self.show(cursor, None if cursor else limit, follows=True)
 
     def _pair(self, row: Recorded) -> None:
         """Take note of a message that was sent, or of the room's copy of it."""

@@ -54,7 +54,9 @@ async def _logged(home: Path, settings: dict[str, str], count: int) -> list[str]
 async def test_recorders_on_two_machines_and_an_agent_on_a_third_see_one_history(
     sandbox: XmppServer, postgresql: Postgresql, settings: dict[str, str], tmp_path: Path
 ) -> None:
-    homes = {name: tmp_path / name for name in ("one", "two", "agent", "reader", "later")}
+    homes = {
+        name: tmp_path / name for name in ("one", "two", "agent", "reader", "later", "newcomer")
+    }
     said: list[str] = []
     async with AsyncExitStack() as stack:
         wilma = await stack.enter_async_context(
@@ -87,6 +89,10 @@ async def test_recorders_on_two_machines_and_an_agent_on_a_third_see_one_history
             for recording in recorders:
                 await recording.says("events and stanzas wait in")
             await follower.says("nothing is shown until it can be read")
+            if round_ == "second":  # another reader begins, and has no file
+                following = Watching(homes["newcomer"], settings, *follow, command="log")
+                newcomer = await stack.enter_async_context(following)
+                await newcomer.says("nothing is shown until it can be read")
             await says(f"{round_} outage, 3")
             await asyncio.to_thread(postgresql.start)
             await says(f"after the {round_}")
@@ -95,9 +101,12 @@ async def test_recorders_on_two_machines_and_an_agent_on_a_third_see_one_history
                 recorders.pop(0).signal(signal.SIGKILL)
         await says("the last word")
         assert await _said(agent, len(said)) == said
-        await follower.shows("the last word")
-        told = [json.loads(line) for line in follower.out.splitlines()]
-        assert sorted(each["body"] for each in told if "body" in each) == sorted(said)
+        for reader in (follower, newcomer):
+            await reader.shows("the last word")
+            told = [json.loads(line) for line in reader.out.splitlines()]
+            assert sorted(each["body"] for each in told if "body" in each) == sorted(said)
+            reader.signal(signal.SIGINT)
+            assert await reader.ended() == 0
         page = await agent.bare("xmppHistory", after=ALL, limit=500)
         assert [each for each in page["entries"] if each["kind"] == "gap"] == []
         assert PASSWORD not in agent.stderr

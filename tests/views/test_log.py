@@ -1,7 +1,8 @@
 """The command `log`, without a store."""
 
 import sqlite3
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -40,21 +41,32 @@ async def test_followed_events_wait_a_second_for_earlier_ones_and_for_the_rooms_
         assert shown() == bodies
 
 
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Let another process lock the file, for readers too."""
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("PRAGMA locking_mode = EXCLUSIVE")
+        other.execute("BEGIN EXCLUSIVE")
+        yield
+
+
+@pytest.mark.parametrize("limit", [10, None])
 async def test_following_goes_on_once_a_file_that_could_not_be_read_can_be_again(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    limit: int | None, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     shelf = Shelf(tmp_path / "rooms.db")
     walk = partial(shelf.reader.walk, (ROOM,), EventFilter())
     log = Log(walk, (), as_json=False, names_rooms=False, clock=lambda: 100.0)
     shelf.say("before", at=1)
-    cursor = await log.show(limit=10, follows=True)
+    with _locked(shelf.path):
+        cursor = await log.show(limit=limit, follows=True)
+        assert (cursor, await log.show(limit=limit, follows=True)) == (None, None)
+    cursor = await log.show(cursor, limit, follows=True)
     shelf.say("after", at=2)
-    with closing(sqlite3.connect(shelf.path)) as other:
-        other.execute("PRAGMA locking_mode = EXCLUSIVE")
-        other.execute("BEGIN EXCLUSIVE")
+    with _locked(shelf.path):
         cursor = await log.show(cursor, follows=True)
         cursor = await log.show(cursor, follows=True)
     await log.show(cursor, follows=True)
     told = capfd.readouterr()
     assert [line.split()[-1] for line in told.out.splitlines()] == ["before", "after"]
-    assert told.err.count("locked; nothing is shown until it can be read") == 1
+    assert told.err.count("locked; nothing is shown until it can be read") == 2
