@@ -10,7 +10,7 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import ExitStack, closing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf
 from pathlib import Path
@@ -179,8 +179,11 @@ class Walk:
     """How many rows were left out so far, since they cannot be read."""
     _own: int = 0
     """The last row of this machine's file that was read out of a team's database."""
-    _skipped: Collection[int] = ()
-    """The ids of the rows to skip, as `_rows` has them."""
+    _rows: dict[int, int] = field(default_factory=dict)
+    """The numbers of records that were compared, by the ids of their rows: ids of the file, and of
+    the database below zero."""
+    _known: range = range(0)
+    """The numbers of the records whose rows are skipped."""
 
     @property
     def oldest_at(self) -> float:
@@ -220,41 +223,32 @@ class Walk:
         """Return an event out of the store as a record of the journal."""
         return Record(row.id, row.at, decode(row.event), row.room)
 
-    async def skip(self, records: Sequence[Record], run: str, first: int) -> None:
-        """Skip the rows of the `records` from the number `first` on: the reader was shown these.
+    async def compare(self, records: Sequence[Record], run: str, known: range) -> None:
+        """Find the rows of the `records`, which `run` has observed.
 
-        `run` has observed them. The records before `first` have rows that stand for no other.
+        The rows of those with `known` numbers are skipped: the reader was shown these.
         """
-        rows = await self._rows(records, run)
-        self._skipped = {id_ for it in records if it.number >= first for id_ in rows[it.number]}
-
-    async def unrecorded(self, records: Sequence[Record], run: str, first: int = 0) -> list[Record]:
-        """Return the `records` that the store lacked up to `next`; see `skip` for the rest."""
-        base, last = self._place(self._span.last if self._backward else self._read_up_to)
-        rows = await self._rows(records, run)
-        known = {it for it, ids in rows.items() if any(-base <= id_ <= last for id_ in ids)}
-        return [it for it in records if it.number >= first and it.number not in known]
-
-    async def _rows(self, records: Sequence[Record], run: str) -> dict[int, list[int]]:
-        """Return the ids of the rows that each record, by its number, has in the store now.
-
-        It may have a row in the file, and one in a team's database, whose ids are below zero here.
-        """
-        domain, rows = self._query.domain, {record.number: list[int]() for record in records}
+        self._known = known
 
         def look(database: Reading) -> None:
             ahead = database.here() - time()
             for room in {record.room for record in records}:
                 ours = [record for record in records if record.room == room]
                 wanted = [_wanted(record, ahead) for record in ours]
-                alike = database.alike(room, domain, wanted, run)
+                alike = database.alike(room, self._query.domain, wanted, run)
+                # An event may have a row in the file, and one in a team's database.
                 for is_file in (True, False):
                     looked = [[row for row in it if (row.id > 0) is is_file] for it in alike]
-                    for record, row in zip(ours, paired(wanted, looked, set()), strict=True):
-                        rows[record.number] += [] if row is None else [row.id]
+                    rows = zip(ours, paired(wanted, looked, set()), strict=True)
+                    self._rows |= {row.id: it.number for it, row in rows if row is not None}
 
         await self._reader.ask(look)
-        return rows
+
+    def unrecorded(self, records: Sequence[Record]) -> list[Record]:
+        """Return the compared `records` that the store lacked up to `next`."""
+        base, last = self._place(self._span.last if self._backward else self._read_up_to)
+        there = {number for id_, number in self._rows.items() if -base <= id_ <= last}
+        return [record for record in records if record.number not in there]
 
     async def __aiter__(self) -> AsyncIterator[Recorded]:
         deadline = monotonic() + self._seconds
@@ -279,7 +273,7 @@ class Walk:
             for row in rows:
                 is_own = 0 < row.row <= self._extent.own.get(row.file, 0)
                 in_file = is_own or row.id > self._extent.base
-                if (row.row if in_file else -row.id) not in self._skipped:
+                if self._rows.get(row.row if in_file else -row.id) not in self._known:
                     yield row
                 self._read_up_to = max(self._read_up_to, row.id)
                 if is_own and not self._backward:

@@ -15,7 +15,7 @@ from bridge.store.errors import (
     NotOurStoreError,
     StoreError,
 )
-from bridge.store.postgresql_connection import MAX_ID, NEEDED, NEWEST, DatabaseConnection
+from bridge.store.postgresql_connection import NEEDED, NEWEST, DatabaseConnection
 from bridge.store.postgresql_tables import (
     ATTEND,
     BYTES,
@@ -185,7 +185,7 @@ class PostgresqlDatabase(DatabaseConnection, SqlDatabase):
         newest = NEWEST_OF[table]
         self.all(
             f"UPDATE store SET {newest} = ? WHERE {newest} < ? OR {newest} > ?",
-            (last, last, MAX_ID),
+            (last, last, queries.MAX_ID),
         )
         return last
 

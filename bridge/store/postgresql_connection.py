@@ -23,6 +23,7 @@ from bridge.store.errors import (
     RefusedStoreError,
     StoreError,
 )
+from bridge.store.queries import MAX_ID
 from bridge.text import one_line
 
 CONNECT_SECONDS = 5
@@ -39,9 +40,6 @@ LOCK_SECONDS = 2
 
 MAX_MESSAGE = 300
 """We show at most so many characters of a server's error."""
-
-MAX_ID = 10**17
-"""No store reaches this id. Rows with a higher one are somebody's mischief, and are passed over."""
 
 MAX_STEP = 10**12
 """A row is passed over, too, if its id is further ahead of the highest one that was given: a single

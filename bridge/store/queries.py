@@ -14,6 +14,10 @@ LATEST = 253_402_300_799_999
 """The last millisecond of the year 9999. No bridge has written a later time, since it could not be
 formatted."""
 
+MAX_ID = 10**17
+"""No store reaches this id. In a file, a higher one means damage. In a team's database, rows with a
+higher one are somebody's mischief, and are passed over."""
+
 DATED = f"at BETWEEN 0 AND {LATEST}"
 """A condition for rows whose time a bridge may have written."""
 

@@ -14,7 +14,7 @@ from bridge.store.database import Query, Recorded, Span, Tenure
 from bridge.store.outbox import happened
 from bridge.store.pairing import Alike, Wanted, key_of
 from bridge.store.postgresql import PostgresqlDatabase
-from bridge.store.postgresql_connection import MAX_ID
+from bridge.store.queries import MAX_ID
 from bridge.store.shipping import known_to, shift
 from bridge.store.sql import SqlDatabase
 from bridge.store.sqlite import SqliteDatabase

@@ -29,8 +29,7 @@ from bridge.store.pairing import (
     told_at,
 )
 from bridge.store.postgresql import PostgresqlDatabase
-from bridge.store.postgresql_connection import MAX_ID
-from bridge.store.queries import encoded
+from bridge.store.queries import MAX_ID, encoded
 from bridge.store.recorder import clocks
 from bridge.store.retention import EXPIRE_SECONDS, Retention
 from bridge.store.sqlite import SqliteDatabase

@@ -35,10 +35,6 @@ ROWS_AT_ONCE = 250
 """One statement inserts so many rows. The thread gives up the interpreter at each statement, and
 waits 5 ms for a thread that computes: with fewer rows, a flood is not recorded while it lasts."""
 
-MAX_ID = 10**17
-"""No store reaches this id. A higher id means damage, and SQLite might find no id for the next
-row."""
-
 _GIVEN = ", ".join(f"json_extract(value, '$.{name}') AS {name}" for name in GIVEN)
 
 _ASKED = "SELECT 1 FROM pragma_table_info('tenures') WHERE name = 'asked'"
@@ -172,7 +168,7 @@ class SqliteDatabase(SqliteFile, SqlDatabase):
             "FROM sqlite_sequence",
             names,
         )
-        if highest > MAX_ID:
+        if highest > queries.MAX_ID:  # SQLite might find no id for the next row
             text = f"{str(self.path)!r} counts more rows than there can be"
             raise BrokenStoreError(text, self._file)
         return int(newest)
@@ -182,7 +178,7 @@ class SqliteDatabase(SqliteFile, SqlDatabase):
         (id_,) = self.row(
             "SELECT coalesce(min(id), ?) FROM entries NOT INDEXED WHERE kind <> 'gap' AND "
             "room IN (SELECT id FROM places WHERE target = ?)",
-            (MAX_ID, self.target),
+            (queries.MAX_ID, self.target),
         )
         return int(id_)
 
@@ -204,7 +200,12 @@ class SqliteDatabase(SqliteFile, SqlDatabase):
 
     def remove(self, table: str, ids: Sequence[int]) -> None:
         """Delete rows, damaged ones, too; triggers count what is gone."""
-        self.remove_where(table, "id IN (SELECT value FROM json_each(?))", queries.encoded(ids))
+        delete = f"DELETE FROM {table} WHERE id IN (SELECT value FROM json_each(?))"
+        try:
+            self.all(delete, (queries.encoded(ids),))
+        except BrokenStoreError:  # an index may disagree with a damaged row
+            self.all(f"REINDEX {table}")
+            self.all(delete, (queries.encoded(ids),))
 
     def marks(self) -> tuple[Sent, Sent]:
         """Return how far the database confirmed the file's rows, and how far the last try went."""

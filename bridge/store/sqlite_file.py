@@ -175,14 +175,6 @@ class SqliteFile:
         with self.translated(), closing(self._connection.execute(statement, values)) as rows:
             yield from rows
 
-    def remove_where(self, table: str, where: str, *values: object) -> None:
-        """Delete rows, damaged ones, too."""
-        try:
-            self.all(f"DELETE FROM {table} WHERE {where}", values)
-        except BrokenStoreError:  # an index may disagree with a damaged row
-            self.all(f"REINDEX {table}")
-            self.all(f"DELETE FROM {table} WHERE {where}", values)
-
     def guard(self) -> dict[str, str]:
         """Let only the owner use the store's files: other programs may have changed the modes."""
         return self._location.made_safe()

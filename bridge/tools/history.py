@@ -21,7 +21,7 @@ from bridge.tools.link import RoomLink, RoomName, failed
 from bridge.xmpp.model import events, faults
 from bridge.xmpp.model.events import Event, MessageReceived
 from bridge.xmpp.model.filter import EventFilter
-from bridge.xmpp.model.journal import RECORDED, Record, Records
+from bridge.xmpp.model.journal import RECORDED, Record
 from bridge.xmpp.muc import archive
 
 BUDGET_SECONDS = 25.0
@@ -220,8 +220,6 @@ async def read_store(search: Search) -> dict[str, object]:
             first, (last, lost) = int(number), records.position(remembered)
             if lost is not None and lost.reason == "restarted":  # else the store tells it later
                 loss = lost
-            known = [it for it in records.after(first - 1) if it.number <= last]
-            await walk.skip(_beside(records, known), journal.numbering.epoch, first)
     except ValueError as error:
         raise paging.no_cursor(error) from error
     unwritten = () if walk.unwritten is None else records.after(max(last, walk.unwritten - 1))
@@ -230,27 +228,27 @@ async def read_store(search: Search) -> dict[str, object]:
         for record in unwritten
         if await search.time_slice.run(search.in_time, iso(record.at), 0)
     ]
+    known = [it for it in records.after(first - 1) if it.number <= last] if then else []
+    if kept := [*known, *seen]:
+        since = kept[0].at - 2 * SAME_SECONDS
+        before = [it for it in records.after(records.forgotten) if it.number < kept[0].number]
+        beside = [*(it for it in before if it.at >= since), *kept]
+        await walk.compare(beside, journal.numbering.epoch, range(first, last + 1))
     await _add_recorded(search, walk, seen)
     if loss is not None and not (search.newest_first and page.more):
         page.gap = paging.lost(loss)
     if not page.more:
         first = max(first, walk.unwritten or journal.numbering.last + 1)
-        if seen:
-            last = await _add_unrecorded(search, walk, _beside(records, seen), seen)
+        last = max([last, *(record.number for record in seen)])
+        for record in walk.unrecorded(seen):
+            if await search.add(record.event, partial(journal.encode, record)) is False:
+                page.more, last = True, record.number - 1
+                break
     page.next = walk.next
     if last >= first:
         page.next += f"{_THEN}{journal.cursor_of(last)}{_THEN}{first}"
     damaged = [left_out(walk.unreadable)] if walk.unreadable else []
     return {"oldest": walk.oldest, "warnings": link.warnings() + damaged}
-
-
-def _beside(records: Records[Record], kept: Sequence[Record]) -> list[Record]:
-    """Return `kept` behind the records that are taken into account beside them."""
-    if not kept:
-        return []
-    since, first = kept[0].at - 2 * SAME_SECONDS, kept[0].number
-    before = [it for it in records.after(records.forgotten) if it.number < first]
-    return [*(it for it in before if it.at >= since), *kept]
 
 
 async def _add_recorded(search: Search, walk: Walk, seen: Sequence[Record]) -> None:
@@ -281,21 +279,6 @@ async def _add_recorded(search: Search, walk: Walk, seen: Sequence[Record]) -> N
         page.entries.reverse()
         if search.brief:
             page.fold = fold_repeat  # what memory has is newer
-
-
-async def _add_unrecorded(
-    search: Search, walk: Walk, records: Sequence[Record], seen: Sequence[Record]
-) -> int:
-    """Add the records that were `seen` and that the store lacks; `records` has others, too.
-
-    Returns the number up to which the page has all.
-    """
-    journal = search.link.participant.journal
-    for record in await walk.unrecorded(records, journal.numbering.epoch, seen[0].number):
-        if await search.add(record.event, partial(journal.encode, record)) is False:
-            search.page.more = True
-            return record.number - 1
-    return seen[-1].number
 
 
 async def read_archive(search: Search) -> dict[str, object]:

@@ -368,11 +368,16 @@ async def _walked(shelf: Shelf) -> Walk:
     return walk
 
 
+async def _unrecorded(walk: Walk, *records: Record) -> list[Record]:
+    await walk.compare(records, "epoch", range(0))
+    return walk.unrecorded(records)
+
+
 async def test_old_history_that_the_store_has_is_not_told_again_from_memory(shelf: Shelf) -> None:
     shelf.put(MessageReceived(f"{ROOM}/W", "W", "old"), at=NOW)
     walk = await _walked(shelf)
     told = MessageReceived(f"{ROOM}/W", "W", "old", delayed_from=iso(NOW))
-    assert await walk.unrecorded([Record(1, NOW + 600, told, ROOM)], "epoch") == []
+    assert await _unrecorded(walk, Record(1, NOW + 600, told, ROOM)) == []
 
 
 @in_both
@@ -381,7 +386,7 @@ async def test_what_came_into_the_store_after_it_was_read_is_told_from_memory(sh
     walk = await _walked(shelf)
     said = MessageReceived(f"{ROOM}/W", "W", "later")
     shelf.put(said, at=NOW)
-    assert await walk.unrecorded([later := Record(1, NOW, said, ROOM)], "epoch") == [later]
+    assert await _unrecorded(walk, later := Record(1, NOW, said, ROOM)) == [later]
 
 
 @in_both
@@ -392,7 +397,7 @@ async def test_memory_is_compared_with_the_store_by_a_clock_that_is_not_set(
     shelf.put(said, at=now)
     walk = await _walked(shelf)
     monkeypatch.setattr(recorded, "time", lambda: time.time() + 3_600)
-    assert await walk.unrecorded([Record(1, now + 3_600, said, ROOM)], "epoch") == []
+    assert await _unrecorded(walk, Record(1, now + 3_600, said, ROOM)) == []
 
 
 async def test_large_events_of_the_store_are_compared_with_memory_a_few_at_a_time(
@@ -402,7 +407,7 @@ async def test_large_events_of_the_store_are_compared_with_memory_a_few_at_a_tim
     walk = await shelf.reader.walk([ROOM], EventFilter())
     now = Record(1, NOW + 1, MessageReceived(f"{ROOM}/W", "W", "now"), ROOM)
     with traced() as memory:
-        assert await walk.unrecorded([now], "epoch") == [now]
+        assert await _unrecorded(walk, now) == [now]
         assert memory()[1] < 40_000_000  # of 30 MB twice, as text and as events
 
 
