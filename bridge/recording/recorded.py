@@ -196,6 +196,11 @@ class Walk:
         return self._reader.away
 
     @property
+    def is_over(self) -> bool:
+        """Whether the store has nothing after the cursor."""
+        return self._read_up_to >= self._span.last
+
+    @property
     def next(self) -> str:
         """The cursor after all that was read; in a backward walk, after the newest event."""
         return self.cursor_of(self._span.last if self._backward else self._read_up_to)

@@ -228,8 +228,8 @@ async def read_store(search: Search) -> dict[str, object]:
         for record in unwritten
         if await search.time_slice.run(search.in_time, iso(record.at), 0)
     ]
-    known = [it for it in records.after(first - 1) if it.number <= last] if then else []
-    if kept := [*known, *seen]:
+    known = () if walk.is_over or not then else records.after(first - 1)
+    if kept := [*(it for it in known if it.number <= last), *seen]:
         since = kept[0].at - 2 * SAME_SECONDS
         before = [it for it in records.after(records.forgotten) if it.number < kept[0].number]
         beside = [*(it for it in before if it.at >= since), *kept]
