@@ -212,12 +212,15 @@ class Talk:
         yield finding
 
     def conclusion(self) -> Iterator[Finding]:
-        """Note that the client answered nothing at all of what it may have been asked."""
-        if self.asked_at is not None and not self.has_answered and not self._command:
-            is_one = self.asked == 1
-            were = "was a command, and was not" if is_one else "were commands, and none was"
-            messages = counted(self.asked, "message")
-            yield cause("unheard", self.asked_at, messages=messages, were=were)
+        """Note that the client answered nothing at all of what it may have been asked.
+
+        Given a command, note that the log ends too soon to tell what answers it.
+        """
+        left = [it.stanza.place for it in self.waiting.open.values()] if self._command else []
+        asked, at = (len(left), left[0]) if left else (self.asked, self.asked_at)
+        if at is not None and (left or not (self.has_answered or self._command)):
+            were = "was a command, and was not" if asked == 1 else "were commands, and none was"
+            yield cause("unheard", at, messages=counted(asked, "message"), were=were)
 
     def react(self) -> None:
         """Note that the client did something that may answer the message that it heard."""
