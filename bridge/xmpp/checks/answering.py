@@ -42,8 +42,14 @@ from bridge.xmpp.model.journal import Record
 LEFT_OUT = 2
 """A sender whose messages got no answer this often in a row is left out. Once may be chance."""
 
+LIST = 2
+"""An answer with so many commands lists them."""
+
 LATE_MS = 5_000
 """An answer that took longer than this, in milliseconds, is late: people ask again by then."""
+
+LONG = 10
+"""A message that is so many times as long as another, of so many characters, differs in length."""
 
 TWICE = (
     "Is the program running twice, or does it handle each message twice (in slixmpp, the events "
@@ -84,6 +90,8 @@ _FAILURE = re.compile(
     rf"(\b(?:{_DENIAL})[ '\u2019]?(?:any |an |de )?)?"
     r"(\b(?:error|exception|traceback|failed|failure|denied|refused|not allowed|went wrong"
     r"|timed out|unavailable|unreachable|unable to|https? ?(?:error |status )?[45]\d\d"
+    r"|sorry|try again|out of (?:service|order)|bad gateway|crashed|not (?:found|recogni[sz]ed"
+    r"|supported|implemented)|(?:unknown|invalid|no such) \w+"
     r"|fehler|fehlgeschlagen|nicht (?:erreichbar|gefunden|möglich)|erreur|échec|échoué|fallo|falló"
     r"|erro|errore|falha|falhou|fallito|fout|mislukt|błąd|chyba|hata|ошибка|сбой|не удалось"
     r"|помилка|грешка|greška|fejl|feil|virhe|hiba|viga|kļūda|klaida|eroare|σφάλμα|lỗi|gagal|galat"
@@ -96,22 +104,35 @@ them in many languages, or a sign: what denies them, and the words."""
 
 _UNFILLED = re.compile(
     r"\bundefined\b|\bNaN\b|^(?:null|None|nil)\W*$|\[object \w+\]|<[\w. ]+ at 0x|\$?\{\w+\}"
-    r"|(?<!\d)%(?:\(\w+\))?[sd]\b"
+    r"|(?<!\d)%(?:\(\w+\))?[sd]\b|^b['\"]|\\[ux][0-9a-f]{2}|&(?:amp|lt|gt|quot|nbsp|#x?[0-9a-f]+);"
+    r"|\b[A-Z]\w*[a-z](?:Error|Exception)\b|^<(?i:!doctype|html)\b|\ufffd|[ÂÃÐÑ](?:[\x80-\xbf]|\\u\{[89AB])|â(?:€|\\u\{[89])"
 )
-"""Matches what programs write in place of a value that is not there, or of a name that they should
-have replaced."""
+"""Matches what programs write in place of a value that is not there, of a name that they should
+have replaced, or of text that was encoded once too often or decoded as Latin-1."""
 
 
 def tells_failure(answer: Mapping[str, object], asked: str) -> bool:
     """Whether an answer to what the bridge asked, as in `Evidence.answers`, may be about a failure.
 
     Words of the question say nothing, nor does a name to be replaced beside a command: it is help.
+    So is an answer with several commands.
     """
     body = str(answer.get("body") or "")[:COMMAND_CHARACTERS]
-    parts = _FAILURE.findall(body.casefold())
-    if not any(is_command(word) for word in body.split() if word[0] != "%"):
+    commands = {word for word in body.split() if is_command(word) and word[0] not in "%&"}
+    parts = _FAILURE.findall(body.casefold()) if len(commands) < LIST else []
+    if not commands:
         parts += [("", it) for it in _UNFILLED.findall(body)]
     return any(not denied and words.casefold() not in asked.casefold() for denied, words in parts)
+
+
+def before_it(evidence: Evidence, answer: str) -> Record | None:
+    """Return the command before the bridge's, if an answer has only the arguments of that."""
+    ours = evidence.past.heard
+    earlier = (act for act in reversed(evidence.acts) if ours and act.number < ours.number)
+    before = next((act for act in earlier if is_command(plain(act))), None)
+    if before is None or ours is None or has_arguments(plain(ours), answer):
+        return None
+    return before if has_arguments(plain(before), answer) else None
 
 
 def in_time(
@@ -524,6 +545,11 @@ def _differences(evidence: Evidence, asked: Record, left: Record) -> str:
         different.append("how the command is spelt")
     if hidden[0] != hidden[1]:
         different.append("hidden characters")
+    elif theirs_said.isascii() != own_said.isascii():
+        different.append("characters other than ASCII")
+    lengths = sorted(map(len, (theirs_said, own_said)))
+    if lengths[1] > LONG * max(lengths[0], LONG):
+        different.append("the length")
     marks = {"replaces": "whether it is a correction", "reply_to": "whether it is a reply"}
     marked = [[bool(getattr(it.event, mark, None)) for mark in marks] for it in (asked, left)]
     different += [it for it, a, b in zip(marks.values(), *marked, strict=True) if a != b]

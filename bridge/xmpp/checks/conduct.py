@@ -201,7 +201,9 @@ def stays(evidence: Evidence) -> Finding:
         if posts:
             hint = f"If it only posts and ends, nothing is wrong. Else: {hint}"
             return Finding(False, detail, hint, remark=True, symptom=True)
-        if regular and not getattr(last, "status", None):
+        if events.meanings_of(getattr(last, "codes", frozenset())):
+            hint = "The room puts it out each time: see why, before it comes again."
+        elif regular and not getattr(last, "status", None):
             hint = f"{IDLE} {hint}"  # some servers say nothing of a connection that broke
         return Finding(False, detail, hint, symptom=explained)
     hint = "Its connection ends, and it comes back: its own log should say why."

@@ -39,8 +39,9 @@ MARKS = {
 """Elements because of which a client may show something else than the body, and the names that
 users see for them."""
 
-OTR = "?OTR:"
-"""The beginning of a body encrypted with OTR, which has no element (XEP-0364, section 2)."""
+ARMOURS = {"?OTR:": "OTR", "-----BEGIN PGP MESSAGE-----": "OpenPGP"}
+"""How a body begins that is encrypted itself, without an element (XEP-0364, section 2; RFC 4880,
+section 6.2), and the name of the encryption."""
 
 PASSED_ON = frozenset({f"{{{names.MUC_USER}}}invite", f"{{{names.MUC_USER}}}decline"})
 """A room passes invitations and their refusals on in its own name. These tags in them say who wrote
@@ -172,7 +173,8 @@ def _read_message(
     further = [child for child in stanza if child.tag not in USUAL]
     stamp, by = _stamp(further, room)
     foreign = stamp is not None and by != room
-    encrypted = _encrypted(further) or ("OTR" if body and body.startswith(OTR) else None)
+    armours = (name for begins, name in ARMOURS.items() if body and body.startswith(begins))
+    encrypted = _encrypted(further) or next(armours, None)
     references = _references(further, address)
     payload: tuple[str, ...] = ()
     if body is None and not references:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from bridge.xmpp.checks.answering import LATE_MS, tells_failure
+from bridge.xmpp.checks.answering import LATE_MS, LONG, tells_failure
 from bridge.xmpp.checks.diagnosis import Step, find
 from bridge.xmpp.model.events import Event, MessageSent, OccupantChanged, RoomConfigured
 from bridge.xmpp.model.room import Occupant
@@ -270,7 +270,13 @@ def test_in_which_form_it_answers_is_the_next_step() -> None:
 
 @pytest.mark.parametrize(
     ("words", "outcome", "told"),
-    [("!ping", "unknown", "nothing that is seen"), ("! ping", "well", "the form of the message")],
+    [
+        ("!ping", "unknown", "nothing that is seen"),
+        ("! ping", "well", "the form of the message"),
+        ("!ping Köln", "well", "characters other than ASCII"),
+        (f"!ping {'x' * (LONG**2 - 5)}", "well", "the length"),
+        (f"!ping {'x' * (LONG**2 - 6)}", "well", "only the words"),
+    ],
 )
 def test_what_the_bridge_said_before_in_vain_is_told_with_the_answer(
     words: str, outcome: str, told: str
@@ -372,6 +378,20 @@ def test_who_is_left_out_only_soon_after_an_answer_is_not_called_the_reason(
         ("[object Object]", "!ping", True),
         ("Hello {name}", "!ping", True),
         ("Usage: !hello {name}", "!help", False),
+        ("Unknown command: ping", "!ping", True),
+        ("Unknown command: ping. See !help", "!ping", True),
+        ("!errors shows the last error, !say {text} says it", "!help", False),
+        ("KeyError: 'temp'", "!weather", True),
+        ("<html><h1>No page</h1>", "!fetch", True),
+        ("Sorry, try later", "!ping", True),
+        ("no such user", "!whois me", True),
+        ("Tom &amp; Jerry", "!ping", True),
+        ("Tom & Jerry", "!ping", False),
+        ("b'pong'", "!ping", True),
+        ("gr\\u00fcn", "!ping", True),
+        ("GrÃ¼n", "!ping", True),
+        ("ÃGUA, NÃO, CAFÉ»", "!ping", False),
+        ("gr\ufffdn", "!ping", True),
         ("none of them", "!who", False),
     ],
 )

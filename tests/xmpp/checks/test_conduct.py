@@ -601,11 +601,13 @@ def test_a_temporary_room_goes_when_the_bridge_alone_is_in_it() -> None:
     assert "muc#roomconfig_persistentroom" in alone.warnings[0]
 
 
-def gone_and_back(period: float, *, status: str | None = None, jitter: float = 0.0) -> list[Act]:
+def gone_and_back(
+    period: float, *codes: int, status: str | None = None, jitter: float = 0.0
+) -> list[Act]:
     acts = list[Act]()
     for number in range(conduct.STAYS):
         at = 100.0 + number * (period + number * jitter)
-        acts += [(at, replace(left(), status=status)), (at + 2.0, came())]
+        acts += [(at, replace(left("Robot", *codes), status=status)), (at + 2.0, came())]
     return acts
 
 
@@ -617,6 +619,7 @@ def gone_and_back(period: float, *, status: str | None = None, jitter: float = 0
         (gone_and_back(60.0), "cause", "idle timeout? A server"),
         (gone_and_back(60.0, jitter=40.0), "cause", "started again"),
         (gone_and_back(60.0, status="bye"), "cause", "started again"),
+        (gone_and_back(60.0, 307), "cause", "The room puts it out each time"),
         (gone_and_back(60.0, status="socket closed", jitter=40.0), "unknown", "its own log"),
     ],
 )

@@ -206,6 +206,10 @@ def test_an_account_is_compared_without_its_resource() -> None:
 ENTERED, SUBJECT = replace(came("McpDebug"), self_=True), SubjectChanged("", "Wilma")
 PINGS, PONGS = said("!ping", "Wilma"), said("pong")
 ECHO = said("pong", "Eve")
+LATER = PONG | {"answerMs": 2_500.0}
+MODERATED = said("", "", retracts="r", moderated_by="Eve")
+HI = PONG | {"body": "hi"}
+TYPING = said("", payload=("composing (http://jabber.org/protocol/chatstates)",))
 REACTION = said("", "Wilma", reacts_to="m1", reactions=("x",))
 UNREADABLE = StanzaDamaged(f"{ROOM}/Eve", "Eve", "a name is no name")
 """It may ask the bot for anything: the bot may read what the bridge cannot."""
@@ -298,6 +302,52 @@ FOUND: list[tuple[str, Evidence, bool | None, str]] = [
     ("answer", answered(PONG | {"replaces": "m0"}), None, ", by changing what it had said before"),
     ("answer", answered(PONG, PONG | {"body": "done", "replaces": "a"}), True, 'last with "done"'),
     ("answer", answered(PONG | {"body": "Error: no db"}), None, ": is that what it should say?"),
+    (
+        "answer",
+        evidence(SENT, HEARD, PONGS._replace(id="r"), said("-", retracts="r"), answers=[PONG]),
+        None,
+        'after 20 ms, and "Robot" took it back at',
+    ),
+    (
+        "answer",
+        evidence(SENT, HEARD, PONGS, said("-", retracts="r"), answers=[PONG]),
+        True,
+        'with "pong" after',
+    ),
+    (
+        "answer",
+        evidence(SENT, HEARD, PONGS._replace(id="r"), MODERATED, answers=[PONG]),
+        None,
+        'after 20 ms, and "Eve" took it back at',
+    ),
+    (
+        "answer",
+        answered(PONG, PONG | {"body": " ", "replaces": "a"}),
+        None,
+        "and then took the words out of it.",
+    ),
+    ("answer", answered(PONG | {"body": "A moment ..."}), None, "nothing since: is that all?"),
+    ("answer", answered(PONG | {"body": "A moment ..."}, PONG), True, 'with "A moment ..." after'),
+    (
+        "answer",
+        evidence(SENT, HEARD, PINGS, PONGS, answers=[LATER]),
+        None,
+        'with "pong" after 2,500 ms, unless that was to "Wilma", who spoke meanwhile.',
+    ),
+    (
+        "answer",
+        evidence(SENT, HEARD, PINGS, PONGS, answers=[PONG]),
+        True,
+        'with "pong" after 20 ms, unless that was to "Wilma", who spoke meanwhile.',
+    ),
+    (
+        "answer",
+        evidence(PINGS._replace(body="!say hi"), SENT, HEARD, PONGS, answers=[HI]),
+        None,
+        'with "hi" after 20 ms, as if to "!say hi" of "Wilma", said before.',
+    ),
+    ("answer", evidence(SENT, HEARD, PINGS, answers=[HI]), True, 'with "hi" after 20 ms'),
+    ("answer", evidence(SENT, HEARD, TYPING), False, 'It has sent "composing" since, so it runs.'),
     ("answer", answered(PONG | {"body": "Terror: a film"}), True, 'with "Terror: a film" after'),
     ("answer", answered({"how": "encrypted", "answerMs": 1.0}), False, "encrypted"),
     ("answer", answered({"how": "no-body", "answerMs": 1.0}), False, "no body"),
@@ -392,6 +442,15 @@ def test_a_bot_that_somebody_has_speak_in_private_is_not_accused_for_certain() -
         given = evidence(SENT, HEARD, PONGS, *repeated, seconds=0.1, answers=[PONG])
         assert f'"Robot" {accused}' in (verdict := find(given).verdict)
         assert UNLESS in verdict
+
+
+@pytest.mark.parametrize(("before", "outcome"), [("tick", "unknown"), ("tock", "cause")])
+def test_who_says_the_same_by_itself_has_not_answered_twice(before: str, outcome: str) -> None:
+    after = [said("tick")] * (LOOP_REPEATS + 1)
+    given = (said(before), *_exchange(9, *after))
+    conclusion = find(evidence(*given, seconds=0.5, answers=[PONG | {"body": "tick"}]))
+    assert conclusion.findings["answer"].detail.startswith('"Robot" answered twice')
+    assert conclusion.outcome == outcome
 
 
 def test_what_the_room_tells_because_we_came_is_nobodys_question() -> None:

@@ -171,7 +171,13 @@ def test_an_encrypted_message_says_so_in_any_case(inner: str, encrypted: str, bo
 
 
 @pytest.mark.parametrize(
-    ("body", "encrypted"), [("?OTR:AAMDx.", "OTR"), ("?OTRv23? has OTR", None)]
+    ("body", "encrypted"),
+    [
+        ("?OTR:AAMDx.", "OTR"),
+        ("?OTRv23? has OTR", None),
+        ("-----BEGIN PGP MESSAGE-----\n\nhQE", "OpenPGP"),
+        ("-----BEGIN PGP SIGNATURE-----", None),
+    ],
 )
 def test_an_encrypted_body_may_need_no_element(body: str, encrypted: str | None) -> None:
     event = message(f"<body>{body}</body>{COMPOSING}")
