@@ -87,6 +87,9 @@ no-tls: tls; error, RFC 6120, 5.4.1
 failed-at-tls: tls; error, RFC 6120, 5.4.3.3
     TLS was begun, and the program failed before another stanza came: {failure}.
     -> If that is about the certificate: check its names, its dates, and what the client trusts.
+failed-at-login: login; error, RFC 6120, 6.4
+    The client began its login, and the program failed before that was over: {failure}.
+    -> See what it waited for, and how long; a slow server may need more time than it gives.
 stops-at-tls: tls; note, RFC 6120, 5.4.3.3
     No stanza came after TLS was begun: the log's other lines there may say why, most often that the
     client does not trust the certificate.

@@ -112,7 +112,9 @@ class Stream:
         if stops and self.ending.last is not None:
             name = "failed-at-tls" if self.ending.failed else "stops-at-tls"
             yield cause(name, self.ending.last.place, failure=self.ending.failed)
-        elif (last := self.ending.last) and last.sent and self._waits_for(last.element.tag):
+        elif (last := self.ending.last) and login.mechanism and self.ending.failed:
+            yield cause("failed-at-login", last.place, failure=self.ending.failed)
+        elif last and last.sent and self._waits_for(last.element.tag):
             words = {"what": local(last.element.tag), "where": last.place.words}
             yield cause("stops-at-question", last.place, **words)
         elif last and last.element.tag == FEATURES and (login.mechanisms or login.offers_tls):

@@ -8,6 +8,7 @@ from bridge.capture.verdict import UNKNOWN, verdict
 from tests.capture.logs import (
     ASK,
     IN,
+    JOIN,
     LOGIN,
     ROOM,
     captured,
@@ -251,6 +252,17 @@ def test_an_error_of_a_stream_that_the_log_does_not_have_is_known_from_an_except
     log = [each.format("system-shutdown") for each in ("a client", *THROWN)]
     (ended, *others) = found(*log)
     assert (ended.name, ended.place.line, others) == ("ended", 2, [])
+
+
+@pytest.mark.parametrize("passed", range(4, 7))
+def test_a_login_in_which_the_program_failed_is_an_error(passed: int) -> None:
+    trace = PYTHON.split("\n")
+    (failed,) = found(*LOGIN[:passed], *trace)
+    assert (failed.name, failed.cause) == ("login", "failed-at-login")
+    assert "KeyError" in failed.message
+    assert found(*LOGIN[:passed], *trace, *LOGIN[passed:], *JOIN) == []
+    again = found(*LOGIN[:passed], *trace, *IN)
+    assert [each.cause for each in again] == ["failed-at-login"]
 
 
 FORGED = "\n".join(["!weather", *(line for line in PYTHON.split("\n"))]).replace("<", "&lt;")
