@@ -19,6 +19,7 @@ from bridge.tools.entries import MARK_BYTES, NOTICE, RESULT_BYTES, Entry, fit, n
 from bridge.tools.link import MAX_NAMED, Nickname, RoomLink, RoomName
 from bridge.wire.speech import ANSWER_SECONDS, is_command
 from bridge.xmpp.checks import answering, asking, conduct, diagnosis, evidence, exchanges, questions
+from bridge.xmpp.checks.doubts import tells_failure
 from bridge.xmpp.errors import NotInRoomError
 from bridge.xmpp.model.events import Kind, MessageReceived, MessageSent
 from bridge.xmpp.model.faults import ConnectionFailedError
@@ -307,7 +308,7 @@ def _overall(
     # An answer that people cannot read, that comes late, or tells a failure, clears no program.
     prompt = answering.in_time(answered.values())
     said = " ".join(asked)
-    clears = any(it["how"] == "public" and not answering.tells_failure(it, said) for it in prompt)
+    clears = any(it["how"] == "public" and not tells_failure(it, said) for it in prompt)
     everybody = counted(sum(room.others for room in rooms), "other occupant")
     looked_at = f"({len(programs)} of {everybody})"
     said = f" Nobody answered {evidence.words_of(asked[-1])}." if asked else ""

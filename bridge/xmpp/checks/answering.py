@@ -1,6 +1,5 @@
 """Finds causes in whom a program answers, and how. Pure."""
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import cast
@@ -8,7 +7,6 @@ from typing import cast
 from bridge.text import iso, name_of, searchable, visible
 from bridge.wire.speech import (
     ANSWER_SECONDS,
-    COMMAND_CHARACTERS,
     has_arguments,
     is_addressed,
     is_command,
@@ -41,9 +39,6 @@ from bridge.xmpp.model.journal import Record
 
 LEFT_OUT = 2
 """A sender whose messages got no answer this often in a row is left out. Once may be chance."""
-
-LIST = 2
-"""An answer with so many commands lists them."""
 
 LATE_MS = 5_000
 """An answer that took longer than this, in milliseconds, is late: people ask again by then."""
@@ -80,59 +75,6 @@ HOWS = {
 }
 """The words for each kind of answer that people in the room cannot read, and what to do about
 it."""
-
-
-_DENIAL = (
-    "no|nothing|0|without|never|keine?|ohne|pas d|aucune|zéro|sans|sin|sem|nenhum|nessun|bez"
-    "|нет|без|geen|ingen|inga|没有"
-)
-_FAILURE = re.compile(
-    rf"(\b(?:{_DENIAL})[ '\u2019]?(?:any |an |de )?)?"
-    r"(\b(?:error|exception|traceback|failed|failure|denied|refused|not allowed|went wrong"
-    r"|timed out|unavailable|unreachable|unable to|https? ?(?:error |status )?[45]\d\d"
-    r"|sorry|try again|out of (?:service|order)|bad gateway|crashed|not (?:found|recogni[sz]ed"
-    r"|supported|implemented)|(?:unknown|invalid|no such) \w+"
-    r"|fehler|fehlgeschlagen|nicht (?:erreichbar|gefunden|möglich)|erreur|échec|échoué|fallo|falló"
-    r"|erro|errore|falha|falhou|fallito|fout|mislukt|błąd|chyba|hata|ошибка|сбой|не удалось"
-    r"|помилка|грешка|greška|fejl|feil|virhe|hiba|viga|kļūda|klaida|eroare|σφάλμα|lỗi|gagal|galat"
-    r"|خطأ|שגיאה)\b"
-    r"|错误|錯誤|失败|失敗|エラー|오류|실패|^(?:❌|⛔|🚫|💥|⚠\ufe0f?)(?=\s*\w))"
-    r"(?!\W{0,2}(?:(?:0|none|keine|нет)(?!\w)|なし|없))"
-)
-"""Matches the words of an answer that may be about what went wrong in the program, as people write
-them in many languages, or a sign: what denies them, and the words."""
-
-_UNFILLED = re.compile(
-    r"\bundefined\b|\bNaN\b|^(?:null|None|nil)\W*$|\[object \w+\]|<[\w. ]+ at 0x|\$?\{\w+\}"
-    r"|(?<!\d)%(?:\(\w+\))?[sd]\b|^b['\"]|\\[ux][0-9a-f]{2}|&(?:amp|lt|gt|quot|nbsp|#x?[0-9a-f]+);"
-    r"|\b[A-Z]\w*[a-z](?:Error|Exception)\b|^<(?i:!doctype|html)\b|\ufffd|[ÂÃÐÑ](?:[\x80-\xbf]|\\u\{[89AB])|â(?:€|\\u\{[89])"
-)
-"""Matches what programs write in place of a value that is not there, of a name that they should
-have replaced, or of text that was encoded once too often or decoded as Latin-1."""
-
-
-def tells_failure(answer: Mapping[str, object], asked: str) -> bool:
-    """Whether an answer to what the bridge asked, as in `Evidence.answers`, may be about a failure.
-
-    Words of the question say nothing, nor does a name to be replaced beside a command: it is help.
-    So is an answer with several commands.
-    """
-    body = str(answer.get("body") or "")[:COMMAND_CHARACTERS]
-    commands = {word for word in body.split() if is_command(word) and word[0] not in "%&"}
-    parts = _FAILURE.findall(body.casefold()) if len(commands) < LIST else []
-    if not commands:
-        parts += [("", it) for it in _UNFILLED.findall(body)]
-    return any(not denied and words.casefold() not in asked.casefold() for denied, words in parts)
-
-
-def before_it(evidence: Evidence, answer: str) -> Record | None:
-    """Return the command before the bridge's, if an answer has only the arguments of that."""
-    ours = evidence.past.heard
-    earlier = (act for act in reversed(evidence.acts) if ours and act.number < ours.number)
-    before = next((act for act in earlier if is_command(plain(act))), None)
-    if before is None or ours is None or has_arguments(plain(ours), answer):
-        return None
-    return before if has_arguments(plain(before), answer) else None
 
 
 def in_time(

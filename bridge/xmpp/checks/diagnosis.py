@@ -6,13 +6,14 @@ A new cause is one more function in `FINDINGS`.
 import re
 from bisect import bisect, bisect_left
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from itertools import islice, pairwise
 from typing import NamedTuple, cast
 
 from bridge.text import iso, name_of, visible
 from bridge.wire.speech import ANSWER_SECONDS, LOOP_REPEATS, THREAD_SECONDS, TURN_SECONDS
 from bridge.xmpp.checks import answering, conduct, presence
+from bridge.xmpp.checks.doubts import doubt
 from bridge.xmpp.checks.evidence import (
     MAX_ALIKE,
     Evidence,
@@ -24,7 +25,6 @@ from bridge.xmpp.checks.evidence import (
     list_of,
     words_of,
 )
-from bridge.xmpp.checks.questions import ids_of
 from bridge.xmpp.model.events import SendFailed
 from bridge.xmpp.model.faults import Retry, of_bounce
 from bridge.xmpp.model.journal import Record
@@ -305,9 +305,9 @@ def _answer(evidence: Evidence) -> Finding:
     last = [first, *(it for it in evidence.answers if it.get("replaces"))][-1]
     words = f" with {words_of(body)}" if (body := last.get("body")) else ""
     detail = f"{who} answered what the bridge said last{how}{words} {after}"
-    doubt, hint = _doubt(evidence, first, last)
-    if doubt:
-        return Finding(None, f"{detail}{doubt}", hint, symptom=True)
+    why, hint = doubt(evidence, first, last)
+    if why:
+        return Finding(None, f"{detail}{why}", hint, symptom=True)
     to_another = _unless_to_another(evidence, heard)
     detail += f"{to_another}."
     if to_another and cast("float", first["answerMs"]) > ANSWER_SECONDS * 1000:
@@ -317,43 +317,6 @@ def _answer(evidence: Evidence) -> Finding:
         hint = "Does it answer only so often? Say it again, at other pauses."
         return Finding(None, f"{detail}{left}", hint, symptom=True)
     return Finding(True, f"{detail}{left}")
-
-
-def _doubt(
-    evidence: Evidence, first: Mapping[str, object], last: Mapping[str, object]
-) -> tuple[str, str]:
-    """Return why a public answer may be none, as the end of a sentence, and what to do about it.
-
-    `last` is the newest correction of the answer that came `first`, or that itself.
-    """
-    if first.get("replaces"):  # it was said before: what is said after the question comes first
-        hint = "Let it answer in a message of its own, and correct only that (XEP-0308)."
-        return ", by changing what it had said before: people may overlook that.", hint
-    if (back := _taken_back(evidence)) is not None:
-        by = getattr(back.event, "moderated_by", None) or back.sender
-        hint = "People whose clients know of that see nothing of it (XEP-0424, XEP-0425)."
-        return f", and {name_of(by)} took it back at {iso(back.at)}.", hint
-    body, asked = str(last.get("body") or ""), evidence.past.heard
-    if last is not first and not body.strip():
-        return ", and then took the words out of it.", "Let it correct to words only (XEP-0308)."
-    if answering.tells_failure(last, asked.body if asked else ""):
-        hint = "If not, these words say what failed, and its own log says more."
-        return ": is that what it should say?", hint
-    if str(evidence.answers[-1].get("body")).rstrip().endswith(("...", "…")):
-        return " and nothing since: is that all?", "Wait for more by xmppWait, and look again."
-    if (before := answering.before_it(evidence, body)) is not None:
-        what = f"{words_of(before.body)} of {name_of(before.sender)}"
-        return f", as if to {what}, said before.", "Say it again, with other words behind it."
-    return "", ""
-
-
-def _taken_back(evidence: Evidence) -> Record | None:
-    """Return the newest retraction, if all public answers were taken back (XEP-0424, XEP-0425)."""
-    replies = [it for it in evidence.past.replies if it.is_public]
-    acts = [it for it in (*replies, *evidence.past.others) if getattr(it.event, "retracts", None)]
-    gone = {getattr(it.event, "retracts", None) for it in acts}
-    is_gone = [it in acts or bool(ids_of(it) & gone) for it in replies]
-    return acts[0] if acts and all(is_gone) else None
 
 
 def _unless_to_another(evidence: Evidence, outcome: Record) -> str:

@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from bridge.xmpp.checks.answering import LATE_MS, LONG, tells_failure
+from bridge.xmpp.checks.answering import LATE_MS, LONG
 from bridge.xmpp.checks.diagnosis import Step, find
+from bridge.xmpp.checks.doubts import tells_failure
 from bridge.xmpp.model.events import Event, MessageSent, OccupantChanged, RoomConfigured
 from bridge.xmpp.model.room import Occupant
 from tests.tools.played import ROOM

@@ -1,0 +1,104 @@
+"""Doubts about a public answer: it may tell of a failure, be taken back, or be another's. Pure."""
+
+import re
+from collections.abc import Mapping
+
+from bridge.text import iso, name_of
+from bridge.wire.speech import COMMAND_CHARACTERS, has_arguments, is_command
+from bridge.xmpp.checks.evidence import Evidence, words_of
+from bridge.xmpp.checks.exchanges import plain
+from bridge.xmpp.checks.questions import ids_of
+from bridge.xmpp.model.journal import Record
+
+LIST = 2
+"""An answer with so many commands lists them."""
+
+_DENIAL = (
+    "no|nothing|0|without|never|keine?|ohne|pas d|aucune|zéro|sans|sin|sem|nenhum|nessun|bez"
+    "|нет|без|geen|ingen|inga|没有"
+)
+_FAILURE = re.compile(
+    rf"(\b(?:{_DENIAL})[ '\u2019]?(?:any |an |de )?)?"
+    r"(\b(?:error|exception|traceback|failed|failure|denied|refused|not allowed|went wrong"
+    r"|timed out|unavailable|unreachable|unable to|https? ?(?:error |status )?[45]\d\d"
+    r"|sorry|try again|out of (?:service|order)|bad gateway|crashed|not (?:found|recogni[sz]ed"
+    r"|supported|implemented)|(?:unknown|invalid|no such) \w+"
+    r"|fehler|fehlgeschlagen|nicht (?:erreichbar|gefunden|möglich)|erreur|échec|échoué|fallo|falló"
+    r"|erro|errore|falha|falhou|fallito|fout|mislukt|błąd|chyba|hata|ошибка|сбой|не удалось"
+    r"|помилка|грешка|greška|fejl|feil|virhe|hiba|viga|kļūda|klaida|eroare|σφάλμα|lỗi|gagal|galat"
+    r"|خطأ|שגיאה)\b"
+    r"|错误|錯誤|失败|失敗|エラー|오류|실패|^(?:❌|⛔|🚫|💥|⚠\ufe0f?)(?=\s*\w))"
+    r"(?!\W{0,2}(?:(?:0|none|keine|нет)(?!\w)|なし|없))"
+)
+"""Matches the words of an answer that may be about what went wrong in the program, as people write
+them in many languages, or a sign: what denies them, and the words."""
+
+_UNFILLED = re.compile(
+    r"\bundefined\b|\bNaN\b|^(?:null|None|nil)\W*$|\[object \w+\]|<[\w. ]+ at 0x|\$?\{\w+\}"
+    r"|(?<!\d)%(?:\(\w+\))?[sd]\b|^b['\"]|\\[ux][0-9a-f]{2}|&(?:amp|lt|gt|quot|nbsp|#x?[0-9a-f]+);"
+    r"|\b[A-Z]\w*[a-z](?:Error|Exception)\b|^<(?i:!doctype|html)\b"
+    r"|\ufffd|[ÂÃÐÑ](?:[\x80-\xbf]|\\u\{[89AB])|â(?:€|\\u\{[89])"
+)
+"""Matches what programs write in place of a value that is not there, of a name that they should
+have replaced, or of text that was encoded once too often or decoded as Latin-1."""
+
+
+def doubt(
+    evidence: Evidence, first: Mapping[str, object], last: Mapping[str, object]
+) -> tuple[str, str]:
+    """Return why a public answer may be none, as the end of a sentence, and what to do about it.
+
+    `last` is the newest correction of the answer that came `first`, or that itself.
+    """
+    if first.get("replaces"):  # it was said before: what is said after the question comes first
+        hint = "Let it answer in a message of its own, and correct only that (XEP-0308)."
+        return ", by changing what it had said before: people may overlook that.", hint
+    if (back := _taken_back(evidence)) is not None:
+        by = getattr(back.event, "moderated_by", None) or back.sender
+        hint = "People whose clients know of that see nothing of it (XEP-0424, XEP-0425)."
+        return f", and {name_of(by)} took it back at {iso(back.at)}.", hint
+    body, asked = str(last.get("body") or ""), evidence.past.heard
+    if last is not first and not body.strip():
+        return ", and then took the words out of it.", "Let it correct to words only (XEP-0308)."
+    if tells_failure(last, asked.body if asked else ""):
+        hint = "If not, these words say what failed, and its own log says more."
+        return ": is that what it should say?", hint
+    if str(evidence.answers[-1].get("body")).rstrip().endswith(("...", "…")):
+        return " and nothing since: is that all?", "Wait for more by xmppWait, and look again."
+    if (before := before_it(evidence, body)) is not None:
+        what = f"{words_of(before.body)} of {name_of(before.sender)}"
+        return f", as if to {what}, said before.", "Say it again, with other words behind it."
+    return "", ""
+
+
+def _taken_back(evidence: Evidence) -> Record | None:
+    """Return the newest retraction, if all public answers were taken back (XEP-0424, XEP-0425)."""
+    replies = [it for it in evidence.past.replies if it.is_public]
+    acts = [it for it in (*replies, *evidence.past.others) if getattr(it.event, "retracts", None)]
+    gone = {getattr(it.event, "retracts", None) for it in acts}
+    is_gone = [it in acts or bool(ids_of(it) & gone) for it in replies]
+    return acts[0] if acts and all(is_gone) else None
+
+
+def tells_failure(answer: Mapping[str, object], asked: str) -> bool:
+    """Whether an answer to what the bridge asked, as in `Evidence.answers`, may be about a failure.
+
+    Words of the question say nothing, nor does a name to be replaced beside a command: it is help.
+    So is an answer with several commands.
+    """
+    body = str(answer.get("body") or "")[:COMMAND_CHARACTERS]
+    commands = {word for word in body.split() if is_command(word) and word[0] not in "%&"}
+    parts = _FAILURE.findall(body.casefold()) if len(commands) < LIST else []
+    if not commands:
+        parts += [("", it) for it in _UNFILLED.findall(body)]
+    return any(not denied and words.casefold() not in asked.casefold() for denied, words in parts)
+
+
+def before_it(evidence: Evidence, answer: str) -> Record | None:
+    """Return the command before the bridge's, if an answer has only the arguments of that."""
+    ours = evidence.past.heard
+    earlier = (act for act in reversed(evidence.acts) if ours and act.number < ours.number)
+    before = next((act for act in earlier if is_command(plain(act))), None)
+    if before is None or ours is None or has_arguments(plain(ours), answer):
+        return None
+    return before if has_arguments(plain(before), answer) else None
