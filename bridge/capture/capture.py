@@ -24,11 +24,18 @@ MAX_OPEN = 100
 """We follow at most so many streams at once. With more, we give up a stream that has ended, else a
 stream that never got in, else the stream that was silent for longest."""
 
+REFUSALS = frozenset({"refused-request", "refused-outside"})
+"""The causes of notes on a request that was refused."""
+
 MIN_CUTS = 3
 """If so many streams of a client end after the same time, a finding says so."""
 
 PERIOD_SPREAD = 0.1
 """The lengths of these streams may differ by at most this fraction of the shortest."""
+
+
+MAX_EXCERPT = 20
+"""Who pastes so few stanzas, and no login, shows what went wrong: a refused request may be that."""
 
 
 class Capture:
@@ -133,6 +140,10 @@ class Capture:
         if is_one_sided and not self.holes and (first := self.streams[0].stream.first):
             did = "sent" if has_sent else "received"
             self.streams[0].add([cause("one-sided", first.place, did=did)])
+        if self._taken <= MAX_EXCERPT and not any(each.is_complete for each in clients):
+            for each in self.streams:
+                refused = [it for it in each.findings() if it.cause in REFUSALS]
+                each.add(cause("excerpt", it.place) for it in refused[:1])
         for streams in by_client.values():
             ended = [each for each in streams if any(map(_may_be_timeout, each.findings()))]
             lengths = sorted(each.seconds or 0.0 for each in ended)

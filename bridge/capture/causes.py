@@ -84,6 +84,9 @@ no-tls: tls; error, RFC 6120, 5.4.1
     The server requires TLS{offer}, and the client did not begin it.
     -> Switch STARTTLS on in the client, or let it connect to the port for direct TLS (usually
     5223).
+tls-refused: tls; error, RFC 6120, 5.4.2.2
+    The server could not begin TLS.
+    -> See the server's log: it may have no certificate for the domain, or cannot read the key.
 failed-at-tls: tls; error, RFC 6120, 5.4.3.3
     TLS was begun, and the program failed before another stanza came: {failure}.
     -> If that is about the certificate: check its names, its dates, and what the client trusts.
@@ -285,6 +288,9 @@ refused-request: refused; note, RFC 6120, 8.3
     The client's request {what} was refused by {other} ({condition}){why}.
     -> Nothing, unless the client needs what it asked for: many clients ask what the other side can
     do.
+excerpt: refused; note, RFC 6120, 8.3
+    The log has little else: it is not known whether the client needed what was refused.
+    -> See in the program, or in more of the log, what the client did next.
 refused-outside: refused; note, XEP-0410, 3.1
     The client's request {what} was refused by {other} ({condition}){why}: a room answers so for its
     occupants if the client is not in it.

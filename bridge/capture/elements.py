@@ -104,7 +104,8 @@ _START = re.compile(
 the first value may have no quotes."""
 _NAMED = re.compile(
     r"(?:(?<=b['\"])|(?<=<<\"))<|<(?:\?|\\?/|stream:|(?:message|presence|iq)\b(?!>[^<\s\\])"
-    r"|(?:stream|handshake)\b|(?:features|auth|challenge|response|success|failure)$)"
+    r"|(?:stream|handshake)\b|(?:features|auth|challenge|response|success|failure)$"
+    r"|failure>\s*(?:$|<(?:aborted|[a-z]+-[a-z-]+)\b))"
     r"|[^>]*xmlns="
 )
 """An element whose name means nothing else, or that has a namespace, maybe in the next line."""
@@ -239,7 +240,7 @@ def refusal_in(text: str) -> list[Element]:
         each
         for element in elements
         for each in unwrapped(element)
-        if each.tag in {STREAM_ERROR, f"{{{SASL}}}failure"}
+        if each.tag in {STREAM_ERROR, f"{{{SASL}}}failure", f"{{{SASL2}}}failure"}
         or (each.get("type") == "error" and each.tag in _NAMELESS)
         or (each.get("type") == "unavailable" and not REMOVALS.keys().isdisjoint(codes_of(each)))
     ]
@@ -372,6 +373,9 @@ def unwrapped(element: Element) -> Iterator[Element]:
         error = Element(STREAM_ERROR)
         error.append(element)
         yield error
+    elif element.tag == "failure" and not CONDITIONS.isdisjoint(each.tag for each in element):
+        element.tag = f"{{{SASL}}}failure"  # some loggers leave namespaces out
+        yield element
     elif namespace in _KEPT or element.tag in _NAMELESS:
         yield element
 

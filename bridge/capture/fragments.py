@@ -69,6 +69,8 @@ _TORN = re.compile(r"""['"]\s*/?>\s*$""")
 """The end of a tag whose beginning is lost."""
 _OWN_TAG = re.compile(r"<(/?)(?!message|presence|iq|stream)([A-Za-z_][\w.:-]*)[^<>]*>")
 """A tag that may be a logger's or a web page's own."""
+_TELLING_TAGS = ("error", "failure", "success", SM)
+"""What stands in a first tag that tells something by itself."""
 _ATTRIBUTE = re.compile(r"[\w:]+=['\"]")
 """The beginning of an attribute."""
 _REPR = re.compile(r"=None\b|=<| object at 0x|<class '")
@@ -208,6 +210,8 @@ class Fragments:
         """How many entries of each shape had the first tag only."""
         self._is_of_server = False
         """Whether an entry named its session, as the logs of servers do."""
+        self._telling = {ACK, ACK_REQUEST}
+        """The elements whose first tag tells enough: after a refused login, also a success."""
         self._around = Newest[str, None](MAX_TAGS_AROUND)
         """The elements that began in lines without XMPP."""
         self._previous = ""
@@ -493,20 +497,19 @@ class Fragments:
     def _of_tag(self, entry: _Entry, text: str) -> list[Fragment]:
         """Read an entry of a logger that prints first tags alone; keep what these tell.
 
-        An acknowledgement has no more than a tag. The tag of an error tells that it is one, unless
+        An acknowledgement has no more than a tag. The tag of a refusal tells that it is one, unless
         the logger also prints whole stanzas: these tell more.
         """
-        if "error" not in text and SM not in text:
+        if not any(map(text.__contains__, _TELLING_TAGS)):
             return []
-        kept = parsed(f"{text[: text.index('>')]}/>") or []
-        is_first = not self._whole and bool(kept) and "@" in kept[0].get("from", "")
-        may_tell = has_word(entry.shape) and not any(map(has_word, self._whole))
-        return [
-            entry.fragment([each], text)
-            for each in kept
-            if each.tag in {ACK, ACK_REQUEST}
-            or ((may_tell or is_first) and each.get("type") == "error")
-        ]
+        tags = parsed(f"{text[: text.index('>')]}/>") or []
+        kept = [each for each in tags if each.tag in self._telling]
+        tells = not self._whole and (" from=" in text or "failure" in text)
+        tells = tells or (has_word(entry.shape) and not any(map(has_word, self._whole)))
+        if tells and not kept:
+            kept = refusal_in(text)
+            self._telling |= {each.tag.replace("failure", "success") for each in kept}
+        return [entry.fragment([each], text) for each in kept]
 
     def _data_in(self, line: Line, text: str) -> list[Fragment] | None:
         """Read the data of a socket, which may begin anywhere in an element."""

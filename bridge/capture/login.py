@@ -22,6 +22,7 @@ MALFORMED = frozenset({"malformed-request", "incorrect-encoding"})
 """The conditions of a message of SASL that the server cannot read (RFC 6120, 6.5)."""
 MAX_REFUSALS = 16
 """We remember at most so many refused logins of a stream; servers end the stream before."""
+_JID = f"{{{names.BIND}}}bind/{{{names.BIND}}}jid"
 EMPTY = frozenset({"", "="})
 """Data of no length (RFC 6120, 6.4.2)."""
 
@@ -230,6 +231,12 @@ def tls(login: LoginState, client: Entity, stanza: Stanza) -> Iterator[Finding]:
         yield cause("no-tls", stanza.place, offer=login.offer)
 
 
+def tls_refused(login: LoginState, client: Entity, stanza: Stanza) -> Iterator[Finding]:
+    """Find that the server could not begin TLS."""
+    del login, client
+    yield cause("tls-refused", stanza.place)
+
+
 def given_up(login: LoginState, client: Entity, stanza: Stanza) -> Iterator[Finding]:
     """Find that the client gave the login up, or did not try it."""
     if stanza.element.tag == names.HEADER and (login.restarting or login.mechanism):
@@ -269,9 +276,11 @@ def refused(login: LoginState, client: Entity, stanza: Stanza) -> Iterator[Findi
 
 def accepted(login: LoginState, client: Entity, stanza: Stanza) -> Iterator[Outcome]:
     """Find that the client logged in after all, or in a way that other servers refuse."""
-    del client
+    is_bind = stanza.element.find(_JID) is not None and login.answers_bind(client, stanza.element)
+    if stanza.element.tag == "iq" and not is_bind:
+        return
     offered = [name for name in login.mechanisms if name.endswith("-PLUS")]
-    if login.binding_flag == "y" and offered:
+    if login.mechanism and login.binding_flag == "y" and offered:
         words = {"mechanism": quoted(login.mechanism), "offered": quoted(", ".join(offered))}
         yield cause("could-bind", stanza.place, **words)
     yield from recovered(login.refusals, " A later try on the same stream succeeded.")
@@ -391,9 +400,10 @@ _RULES: dict[tuple[str, bool], tuple[_Rule, ...]] = {
     (FOOTER, False): (tls,),
     (names.STREAM_ERROR, False): (tls, secret),
     (names.FEATURES, False): (tls,),
+    (f"{{{TLS}}}failure", False): (tls_refused,),
     (FAILED, False): (session,),
     ("iq", True): (tls,),
-    ("iq", False): (bind,),
+    ("iq", False): (bind, accepted),
     ("presence", True): (session,),
 }
 for _space in (SASL, SASL2):

@@ -267,7 +267,7 @@ def refused_request(client: Entity, stanza: Stanza, awaited: Awaited | None) -> 
     # Who has an account asks a gateway, or for another password (XEP-0077, 3.3).
     may_be_new = not client.bound and "@" not in to and not (other and to)
     if is_of_server and asked.startswith(f"{{{OLD_LOGIN}}}"):
-        words = meaning("sasl", error.condition, client, error.text)
+        words = meaning("old-login", error.condition, client, error.text)
         yield cause("refused-login", stanza.place, **words)
     elif is_of_server and asked.startswith(f"{{{REGISTER}}}") and may_be_new:
         yield cause("not-registered", stanza.place, condition=error.condition, why=error.text)

@@ -29,7 +29,7 @@ the same address, or about the stream to the address's server.
 TOLD = frozenset(
     (  # noqa: SIM905 - as a set it would take twelve lines
         "stops-at-tls stops-at-question stops-at-offer doubted other-error refused-request "
-        "refused-outside unheard one-sided failed renamed not-yet-rejoined roomless"
+        "refused-outside excerpt unheard one-sided failed renamed not-yet-rejoined roomless"
     ).split()
 )
 """The causes of notes that the verdict adds to "No error was found", so that it hides no error."""
@@ -40,7 +40,8 @@ SILENT_ENDS = frozenset({"closed", "cut", "dropped"})
 NO_ERROR = "No error was found."
 
 UNKNOWN = "Whether there was an error is not known."
-"""The verdict if an entry may be the log's own, or a stranger's words that the program printed."""
+"""The verdict if an entry may be the log's own, or a stranger's words that the program printed; and
+if a short excerpt shows that a request was refused."""
 
 ANYTHING = "*"
 """Stands for any address. An error about a stream explains findings about all addresses."""
@@ -61,9 +62,7 @@ def explanation(findings: Sequence[Finding]) -> Finding | None:
                 for name in EXPLAINS.get(finding.cause) or EXPLAINS.get(finding.name, ())
                 for about in _explained_by(finding.about)
             )
-            explains = best is not None and best.name in {"ended", "join"}
-            is_same = best is not None and best.client == finding.client
-            yields = explains and is_same and finding.cause in SILENT_ENDS
+            yields = best is not None and best.client == finding.client and _yields(finding, best)
             if explained > most or (explained == most and not yields):
                 best, most = finding, explained
             later[finding.client, finding.name, finding.about] += 1
@@ -73,6 +72,13 @@ def explanation(findings: Sequence[Finding]) -> Finding | None:
         out = (it for it in findings if it.cause == "not-rejoined" and it.client == best.client)
         return next(out, best)
     return best
+
+
+def _yields(finding: Finding, later: Finding) -> bool:
+    """Whether a later error tells more: this one has no reason, or its client got further since."""
+    if finding.cause == "no-answer":
+        return later.cause != "no-answer"
+    return finding.cause in SILENT_ENDS and later.name in {"ended", "join"}
 
 
 def _explained_by(about: str) -> list[str]:
@@ -92,7 +98,7 @@ def verdict(findings: Iterable[Finding], holes: int = 0) -> str:
     """
     findings = list(findings)
     cause = explanation(findings)
-    words = UNKNOWN if any(each.cause == "doubted" for each in findings) else NO_ERROR
+    words = UNKNOWN if {"doubted", "excerpt"} & {it.cause for it in findings} else NO_ERROR
     if cause is not None:
         words = f"{_where(cause)}: {cause.message} {cause.hint}"
         clients = {each.client for each in findings if each.severity is Severity.ERROR}

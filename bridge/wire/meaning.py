@@ -118,7 +118,11 @@ CLIENT_WORDS: Mapping[str, str] = {
 """The words for the names in braces if the error is in the log of another client."""
 
 MEANINGS = rows_of("""
-sasl: not-authorized invalid-authzid; never
+old-login: not-acceptable bad-request conflict service-unavailable feature-not-implemented; later
+    {domain} refused the login of {account} ({condition}){why}.
+    -> Best let the client log in by SASL, as RFC 6120 has it; else let it send a resource that is
+    free, and no password in clear.
+sasl old-login: not-authorized invalid-authzid; never
     {domain} refused the login of {account}{why}.
     -> Check {login}: one of them may be wrong.
 sasl: credentials-expired; never
@@ -133,7 +137,7 @@ sasl: temporary-auth-failure; soon
 sasl: invalid-mechanism; later
     {domain} does not take the mechanism by which {account} logs in ({condition}){why}.
     -> Choose a mechanism that the server offers; {login} need not be wrong.
-sasl: *; later
+sasl old-login: *; later
     {domain} refused the login of {account} ({condition}){why}.
     -> Check {login}. The server's log says more.
 stream: host-unknown; later

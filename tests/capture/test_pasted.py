@@ -2,16 +2,18 @@
 
 import pytest
 
+from bridge.capture.capture import MAX_EXCERPT
 from bridge.capture.finding import Finding
 from bridge.capture.formats import MAX_NAMED, named_in
 from bridge.capture.stanza import FOOTER, HOLE
-from bridge.capture.verdict import verdict
+from bridge.capture.verdict import UNKNOWN, verdict
 from bridge.wire.names import HEADER as HEADER_TAG
 from bridge.wire.names import STREAM_ERROR as STREAM_ERROR_TAG
 from tests.capture.logs import (
     ACCOUNT,
     HEADER,
     JOIN,
+    LOGIN,
     MECHANISMS,
     ROOM,
     SASL,
@@ -89,7 +91,53 @@ RECORD = (
     'children = [{{xmlel,<<"not-acceptable">>,[],[]}}]}}]}}'
 )
 
+FAILURE = "<failure xmlns='urn:ietf:params:xml:ns:xmpp-sasl'>"
+SUCCESS = "<success xmlns='urn:ietf:params:xml:ns:xmpp-sasl'>"
+OLD = "<<< <iq type='error' id='o'><query xmlns='jabber:iq:auth'/>{}</iq>"
+AUTH = f">>> <auth xmlns='{SASL}' mechanism='PLAIN'>AGEAYg==</auth>"
+REFUSED_LOGIN = f"<<< {FAILURE}<not-authorized/></failure>"
+BOUND = "<<< <iq type='result' id='b'>{}</iq>".format(
+    "<bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'><jid>bot@example.org/r</jid></bind>"
+)
+
 NAMED: dict[str, tuple[list[str], str]] = {
+    "a failed login without namespaces, beside a stanza": (
+        [PING, "<<< <failure><not-authorized/></failure>"],
+        "refused the login",
+    ),
+    "a failed login without namespaces, in several lines": (
+        ["rx  <failure>", "rx    <aborted></aborted>", "rx  </failure>"],
+        "refused the login",
+    ),
+    "the first tag of a failed login, before a stanza": (
+        [f"<<< {FAILURE}", PING],
+        "refused the login",
+    ),
+    "the first tag of a failed login, where the logger prints first tags": (
+        [f"c2s5 debug {way}" for way in [*FIRST_TAGS[:-1], f"Sending[c2s]: {FAILURE}"]],
+        "refused the login",
+    ),
+    "the first tag of a stream error": ([PING, "<<< <stream:error>"], "ended the connection"),
+    "an old login that lacks something": (
+        [OLD.format(error("not-acceptable"))],
+        "a resource that is free",
+    ),
+    "an old login whose resource is taken": (
+        [OLD.format(error("conflict"))],
+        "a resource that is free",
+    ),
+    "an old login that the server does not take": (
+        [OLD.format(error("service-unavailable"))],
+        "log in by SASL",
+    ),
+    "TLS that the server cannot begin": (
+        [f">>> {STARTTLS}", "<<< <failure xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>", CLOSE],
+        "could not begin TLS",
+    ),
+    "a header without an answer, and a later login": (
+        timed(f">>> {HEADER}", "pause 60", f">>> {HEADER}", AUTH, REFUSED_LOGIN),
+        "refused the login",
+    ),
     "a refused message alone": ([BOUNCE], "is not in it"),
     "a room that forbids, and is not seen to let the client in": (
         [bounce("forbidden")],
@@ -600,6 +648,23 @@ def test_what_was_pasted_is_named(case: str) -> None:
 
 ODD = f"<<< <presence from='{ROOM}/`*a*`' to='{ACCOUNT}'><x xmlns='{USER}'>{{}}</x></presence>"
 SILENT = {
+    "failures of tests": [
+        "<testcase><failure>",
+        "expected <a/>",
+        "</failure>",
+        "<failure><x-y/></failure>",
+        PING,
+    ],
+    "a login that was refused before the client got its resource": [
+        AUTH,
+        REFUSED_LOGIN,
+        AUTH,
+        BOUND,
+    ],
+    "a login that was refused before one that was not, where the logger prints first tags": [
+        f"c2s5 debug {way}"
+        for way in [*FIRST_TAGS[:-1], f"Sending[c2s]: {FAILURE}", f"Sending[c2s]: {SUCCESS}"]
+    ],
     "Markdown in the nickname of a whole stanza": [ODD.format("<item nick='*'/>")],
     "a message cut off": [f"<<< <message from='{ROOM}/Ann' to='{ACCOUNT}'><body>error", "x"],
     "a new nickname, cut off": [
@@ -682,6 +747,20 @@ SILENT = {
 @pytest.mark.parametrize("case", SILENT)
 def test_what_is_damaged_or_cut_accuses_nobody(case: str) -> None:
     assert [each for each in _every(SILENT[case]) if each.severity != "note"] == []
+
+
+@pytest.mark.parametrize("login", [[], LOGIN], ids=["without a login", "after a login"])
+@pytest.mark.parametrize("stanzas", [1, MAX_EXCERPT, MAX_EXCERPT + 1])
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_a_refused_request_is_no_all_clear_where_an_excerpt_shows_little_else(
+    login: list[str], stanzas: int, is_whole: bool
+) -> None:
+    tag = "<<< <iq type='error' id='q' from='x.example' to='bot@example.org/r'>"
+    refused = f"{tag}{error('forbidden')}</iq>" if is_whole else tag
+    log = [*login, *[f"<<< <presence from='x@y/{each}'/>" for each in range(stanzas - 1)], refused]
+    words = verdict(_every(log))
+    assert '"x.example"' in words
+    assert words.startswith(UNKNOWN) == (not login and stanzas <= MAX_EXCERPT), words
 
 
 def test_a_log_has_one_direction_only_if_none_of_its_streams_has_another() -> None:
