@@ -332,16 +332,18 @@ async def test_what_memory_told_is_not_told_again_once_the_store_has_it(shelf: S
         return unwritten.pop(0)
 
     played, said = _played(shelf), [MessageReceived(f"{ROOM}/W", "W", each) for each in "abcd"]
-    told, asked = list[list[str]](), {"after": iso(1)}
+    told, asked, both = list[list[str]](), {"after": iso(1)}, list[bool]()
     with closing(Reader(shelf.place, ACCOUNT, flush)) as played.reader:
         for ours, theirs in zip(said, ("first", "second", "third", "fourth"), strict=True):
             played.publish(ours, at=NOW + 1)
             page = await page_of(played, **asked)
             told, asked = [*told, bodies(page)], {"since": page["next"]}
+            both.append("+" in page["next"])
             if theirs == "first":
                 shelf.put(MessageReceived(f"{ROOM}/W", "W", "now"), at=NOW)
             shelf.put(ours, MessageReceived(f"{ROOM}/W", "W", theirs), at=NOW + 1)
     assert told == [["now", "a"], ["first"], ["b", "second"], ["c", "third"]]
+    assert both == [True, False, False, False]
 
 
 @in_both

@@ -1,14 +1,18 @@
 """The command `log`, without a store."""
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 
 import pytest
 
+from bridge.recording import recorded
+from bridge.recording.recorded import Answer, Reader
 from bridge.store.database import Observer
+from bridge.store.errors import BusyStoreError
+from bridge.store.reading import Extent, Reading
 from bridge.views.log import ORDER_SECONDS, Log
 from bridge.xmpp.model.events import MessageReceived, MessageSent
 from bridge.xmpp.model.filter import EventFilter
@@ -70,3 +74,29 @@ async def test_following_goes_on_once_a_file_that_could_not_be_read_can_be_again
     told = capfd.readouterr()
     assert [line.split()[-1] for line in told.out.splitlines()] == ["before", "after"]
     assert told.err.count("locked; nothing is shown until it can be read") == 2
+
+
+class _Busy(Reader):
+    """Of what it is asked, the first and the fourth fail, and the last ends it."""
+
+    asked = 0
+
+    async def ask(self, work: Callable[[Reading], Answer], extent: Extent | None = None) -> Answer:
+        self.asked += 1
+        if self.asked in {1, 4}:
+            raise BusyStoreError("it is busy")
+        if self.asked > 8:
+            raise EOFError
+        return await super().ask(work, extent)
+
+
+async def test_following_begins_with_the_newest_once_it_can_read_a_whole_page(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recorded, "CHUNK", 1)
+    shelf = Shelf(tmp_path / "rooms.db")
+    shelf.say(*"abc", at=1)
+    walk = partial(_Busy(shelf.path, ACCOUNT).walk, (ROOM,), EventFilter())
+    with pytest.raises(EOFError):
+        await Log(walk, (), as_json=False, names_rooms=False).follow(2, pause_ms=1)
+    assert [line[-1] for line in capfd.readouterr().out.splitlines()] == ["b", "c"]
