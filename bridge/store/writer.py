@@ -12,7 +12,7 @@ from operator import itemgetter
 from typing import NamedTuple, TypeAlias
 
 from bridge.store.database import Happened, Observer, Tenure, TracedXml, weight
-from bridge.store.decision import with_asked, writes_earlier
+from bridge.store.decision import ROUNDED, with_asked, writes_earlier
 from bridge.store.pairing import SAME_SECONDS, Wanted, key_of, paired, told_at
 from bridge.store.sqlite import SqliteDatabase
 from bridge.text import iso
@@ -333,7 +333,7 @@ def _wanted(event: Observed, since: float) -> Wanted:
     assert event.happened.key is not None  # `_take` sets both
     stamp = told_at(event.happened.event)
     seen = event.happened.seen if stamp is None else stamp
-    return Wanted(event.happened.key, seen or 0.0, since)
+    return Wanted(event.happened.key, seen or 0.0, since - ROUNDED)
 
 
 def gap(from_: float, to: float, **why: object) -> dict[str, object]:
