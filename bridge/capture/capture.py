@@ -24,8 +24,8 @@ MAX_OPEN = 100
 """We follow at most so many streams at once. With more, we give up a stream that has ended, else a
 stream that never got in, else the stream that was silent for longest."""
 
-REFUSALS = frozenset({"refused-request", "refused-outside"})
-"""The causes of notes on a request that was refused."""
+REFUSALS = frozenset({"refused-request", "refused-outside", "bind-refused", "unbound"})
+"""The causes of notes and warnings on a request that was refused."""
 
 MIN_CUTS = 3
 """If so many streams of a client end after the same time, a finding says so."""

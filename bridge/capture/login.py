@@ -297,16 +297,13 @@ def _blamed(login: LoginState, condition: str) -> str:
     if login.binding_flag == "y" and (offers_binding or condition == "malformed-request"):
         return "downgrade"
     is_first = login.challenges == (login.mechanism in OLD_MECHANISMS)
-    if login.is_empty and (is_first or login.challenges == 1) and _has_data(login.mechanism):
+    # The client's part of these is never empty until the server has answered it.
+    has_data = login.mechanism.startswith(("PLAIN", "SCRAM-", *OLD_MECHANISMS))
+    if login.is_empty and has_data and (is_first or login.challenges == 1):
         return "empty-response"
     if login.mechanism in OLD_MECHANISMS and {*login.mechanisms} - OLD_MECHANISMS:
         return "old-mechanism"
     return "malformed-response" if condition in MALFORMED else "refused-login"
-
-
-def _has_data(mechanism: str) -> bool:
-    """Whether the client's part of a mechanism is never empty until the server has answered it."""
-    return mechanism in OLD_MECHANISMS or mechanism.startswith(("PLAIN", "SCRAM-"))
 
 
 def bind(login: LoginState, client: Entity, stanza: Stanza) -> Iterator[Finding]:

@@ -285,6 +285,8 @@ def error_of_other(stanza: Stanza, asked: str = "") -> Finding:
     words = {"kind": element.tag, "condition": error.condition, "why": error.text or ""}
     words |= {"other": quoted(from_ or "its server"), "what": quoted(asked, QUOTED)}
     name = "refused-request" if asked else "other-error"
-    if asked and error.condition == "not-acceptable" and _OCCUPANT.match(from_):
+    if element.tag == "iq" and not (stanza.sent or len(element)):
+        name, words["what"] = "untold", quoted(asked or "iq", QUOTED)
+    elif asked and error.condition == "not-acceptable" and _OCCUPANT.match(from_):
         name = "refused-outside"
     return cause(name, stanza.place, f"{asked} {error.condition}", **words)

@@ -29,7 +29,7 @@ the same address, or about the stream to the address's server.
 TOLD = frozenset(
     (  # noqa: SIM905 - as a set it would take twelve lines
         "stops-at-tls stops-at-question stops-at-offer doubted other-error refused-request "
-        "refused-outside excerpt unheard one-sided failed renamed not-yet-rejoined roomless"
+        "refused-outside untold excerpt unheard one-sided failed renamed not-yet-rejoined roomless"
     ).split()
 )
 """The causes of notes that the verdict adds to "No error was found", so that it hides no error."""
@@ -41,7 +41,7 @@ NO_ERROR = "No error was found."
 
 UNKNOWN = "Whether there was an error is not known."
 """The verdict if an entry may be the log's own, or a stranger's words that the program printed; and
-if a short excerpt shows that a request was refused."""
+if of a refused request the log does not tell why, or little else."""
 
 ANYTHING = "*"
 """Stands for any address. An error about a stream explains findings about all addresses."""
@@ -98,7 +98,9 @@ def verdict(findings: Iterable[Finding], holes: int = 0) -> str:
     """
     findings = list(findings)
     cause = explanation(findings)
-    words = UNKNOWN if {"doubted", "excerpt"} & {it.cause for it in findings} else NO_ERROR
+    words = (
+        UNKNOWN if {"doubted", "untold", "excerpt"} & {it.cause for it in findings} else NO_ERROR
+    )
     if cause is not None:
         words = f"{_where(cause)}: {cause.message} {cause.hint}"
         clients = {each.client for each in findings if each.severity is Severity.ERROR}
