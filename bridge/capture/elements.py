@@ -240,7 +240,8 @@ def refusal_in(text: str) -> list[Element]:
         each
         for element in elements
         for each in unwrapped(element)
-        if each.tag in {STREAM_ERROR, f"{{{SASL}}}failure", f"{{{SASL2}}}failure"}
+        if each.tag == STREAM_ERROR
+        or split(each.tag)[1] in {"failure", "failed"}
         or (each.get("type") == "error" and each.tag in _NAMELESS)
         or (each.get("type") == "unavailable" and not REMOVALS.keys().isdisjoint(codes_of(each)))
     ]

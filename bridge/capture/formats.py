@@ -147,7 +147,8 @@ MAX_NAMED = 200
 _CONDITION = re.compile(
     rf"(?<![\w-])(?:{'|'.join(each for each in sorted(CONDITIONS) if '-' in each)})(?![\w-])"
     r"|(?:(?<=rror: )|(?<=rror )|(?<=rror type: )|(?<=xception: )|(?<=[<(,])|(?<=\(['\"])"
-    r"|(?<=\(u'))(?:conflict|forbidden|gone|reset)\b|(?<=: )(?:conflict|forbidden)(?=\s*$)",
+    r"|(?<=\(u'))(?:conflict|forbidden|gone|reset)\b|(?<=: )(?:conflict|forbidden)(?=\s*$)"
+    r"|\b(?:conflict|forbidden|gone|reset)(?=\W+xmlns\b)",
     re.MULTILINE,
 )
 _SECRET = re.compile(

@@ -792,6 +792,7 @@ def test_the_answer_of_the_clients_own_account_is_known_without_its_login() -> N
         ("ERROR:yowsup:Stream Error type: conflict", "names conflict"),
         ("[ERROR]: Stream error conflict", "names conflict"),
         ("Error joining a@b, reason: conflict\nmore", "names conflict"),
+        ("* error\n  * conflict xmlns='urn:a'", 'names conflict: "* conflict'),
         ("see not-authorized-users.txt, a conflict, forbidden", ""),
         ("asks for a password.\nJoinError: not-authorized", 'names not-authorized: "JoinError'),
         ("10:00 WARN slow\n10:01 ERROR bot: No way to log in.", 'has "10:01 ERROR bot: No way'),
