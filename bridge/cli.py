@@ -32,6 +32,9 @@ from bridge.mcp.stdio import Stdio, StdioError
 from bridge.settings.table import TABLE, Variable
 from bridge.text import nearest, one_line
 
+PRINTLESS = frozenset({"init", "record", "register", "send", "serve", "tap"})
+"""The modules of the commands that are of use even without a stdout."""
+
 WIDTH = 80
 """Columns of a help page, whatever the width of the terminal."""
 
@@ -59,6 +62,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     plugin = words[0] == "check" and any(word.endswith("nagios") for word in words)
     try:
         parsed = parser(words[0]).parse_args(words)
+        if parsed.module not in PRINTLESS and not can_print():
+            return UNKNOWN if plugin else FAILURE
         if parsed.module == "serve":
             # First of all: whatever an import prints must not reach the client.
             parsed.stdio = Stdio.claim()

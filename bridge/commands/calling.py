@@ -78,15 +78,13 @@ def run_call(
             hint = one_line(error.hint)
             complain(f"xmpp-bridge: {message}\n[{error.condition}] {hint}")
             return USAGE if isinstance(error, ArgumentError) else FAILURE
-        if sys.stdout is None:
+        if not can_print():
             return code
         if step := result.get("nextStep"):
             result["nextStep"] = {"command": step.get("command") or _command_of(step, parsed)}
         lines = [json.dumps(result)] if parsed.json else lines_of(result, display_of(sys.stdout))
         return code if show(lines) or not must_show else FAILURE
 
-    if not can_print() and must_show:
-        return FAILURE
     load()
     return run_with_settings(parsed, lambda *given: until_terminated(run(*given)))
 

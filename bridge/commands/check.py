@@ -7,7 +7,7 @@ import time
 
 from bridge.commands.configuration import ReadSettings, complain_of, run_with_settings
 from bridge.commands.exit import FAILURE, SUCCESS, UNKNOWN, USAGE, UsageError
-from bridge.logs import can_print, open_log, write_out
+from bridge.logs import open_log, write_out
 from bridge.views.check import check, show_unconfigured
 from bridge.views.monitoring import Level, plugin_line
 from bridge.views.termination import until_terminated
@@ -17,8 +17,6 @@ from bridge.xmpp.link.from_slixmpp import load
 
 def run(parsed: argparse.Namespace) -> int:
     """Check the connection once, or as often as asked for."""
-    if not can_print():
-        return UNKNOWN if parsed.format == "nagios" else FAILURE
     load()
     return run_with_settings(parsed, lambda *given: until_terminated(_check(*given)))
 

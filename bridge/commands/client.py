@@ -6,16 +6,12 @@ import sys
 
 from bridge.client.conversation import run_client
 from bridge.commands.configuration import read
-from bridge.commands.exit import FAILURE
-from bridge.logs import can_print
 from bridge.mcp.framing import Framing
 from bridge.mcp.revisions import find
 
 
 def run(parsed: argparse.Namespace) -> int:
     """Start the server and talk to it."""
-    if not can_print():
-        return FAILURE
     command = parsed.program or _own_command(parsed)
     configuration = read(parsed, {})  # for the client's log and history
     return asyncio.run(

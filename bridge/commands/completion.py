@@ -10,7 +10,6 @@ from typing import cast
 
 from bridge.commands.configuration import read
 from bridge.commands.exit import FAILURE, SUCCESS, needing
-from bridge.logs import can_print
 from bridge.views.output import show
 from bridge.xmpp.model.events import KINDS
 
@@ -22,8 +21,7 @@ def run(parsed: argparse.Namespace) -> int:
     """Print the code that switches completion on in a shell."""
     with needing("completion", "completion"):
         from argcomplete.shell_integration import shellcode
-    is_shown = can_print() and show([shellcode(NAMES, shell=parsed.shell)])
-    return SUCCESS if is_shown else FAILURE
+    return SUCCESS if show([shellcode(NAMES, shell=parsed.shell)]) else FAILURE
 
 
 def complete(parser: argparse.ArgumentParser, *harmless: type[argparse.Action]) -> None:

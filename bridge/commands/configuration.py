@@ -14,7 +14,7 @@ from bridge.commands.exit import UsageError, ignore_further_signals
 from bridge.logs import complain
 from bridge.mcp.toolset import ToolsetError
 from bridge.settings.load import load
-from bridge.settings.sources import TO_TRUST_IT, users_file
+from bridge.settings.sources import users_file
 from bridge.settings.table import Configuration, Settings
 from bridge.text import one_line
 
@@ -100,15 +100,6 @@ def usable(read: ReadSettings, *needed: str) -> tuple[Configuration, Settings]:
     if configuration.settings is None or any(map(configuration.rejected, needed)):
         raise UsageError
     return configuration, configuration.settings
-
-
-def require_trust(configuration: Configuration, what: str) -> None:
-    """Raise `UsageError` unless the settings file is trusted to `what`."""
-    if not configuration.trusted:
-        raise UsageError(
-            f"{configuration.env_file} was found only because it lies in the current directory, "
-            f"so it is not trusted to {what}; {TO_TRUST_IT}"
-        )
 
 
 def advice_on(configuration: Configuration) -> list[str]:

@@ -15,7 +15,7 @@ from bridge.capture.stanza import STANZA_TAGS
 from bridge.capture.verdict import UNKNOWN, verdict
 from bridge.commands.exit import FAILURE, SUCCESS, USAGE, UsageError
 from bridge.commands.report import captured_page, report_path, write_captured
-from bridge.logs import can_print, complain, write_out
+from bridge.logs import complain, write_out
 from bridge.text import one_line, quoted
 from bridge.views.explain import as_json, lines_of
 from bridge.views.output import complain_of, display_of
@@ -35,8 +35,6 @@ UNREAD = "in part, or without a direction: write RECV: or SENT: before a bare on
 
 def run(parsed: argparse.Namespace) -> int:
     """Read the logs, and show what the rules find."""
-    if not can_print():
-        return FAILURE
     account = lower_bare(parsed.account or "")
     page = captured_page(
         parsed, lambda stream: not account or lower_bare(stream.client.account) in {account, ""}

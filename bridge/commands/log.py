@@ -2,7 +2,6 @@
 
 import argparse
 import asyncio
-import os
 import sys
 from collections import deque
 from dataclasses import replace
@@ -12,17 +11,17 @@ from math import inf
 from pathlib import Path
 from time import time
 
-from bridge.commands.configuration import ReadSettings, require_trust, run_with_settings, usable
+from bridge.commands.configuration import ReadSettings, run_with_settings, usable
 from bridge.commands.exit import FAILURE, SUCCESS, UsageError
 from bridge.commands.filters import Selection, selection_of
+from bridge.commands.record import store_to
 from bridge.commands.report import report_path, write_report
-from bridge.logs import can_print, complain, write_out
+from bridge.logs import complain, write_out
 from bridge.page.chronicle import Chronicle
 from bridge.page.pseudonyms import Pseudonyms
 from bridge.page.recorded import RecordedPage
 from bridge.page.timeline import MAX_EVENTS
 from bridge.recording.recorded import Reader as StoreReader
-from bridge.recording.recording import store_path
 from bridge.settings.table import Settings
 from bridge.store.database import Recorded
 from bridge.store.errors import StoreError
@@ -47,11 +46,7 @@ NOT_RETOLD = (
 
 def run(parsed: argparse.Namespace) -> int:
     """Show what was recorded, and with `--follow` what is being recorded."""
-    return run_with_settings(parsed, _log) if can_print() else FAILURE
-
-
-async def _log(parsed: argparse.Namespace, read: ReadSettings) -> int:
-    return await _Showing(parsed, read).run()
+    return run_with_settings(parsed, lambda *given: _Showing(*given).run())
 
 
 class _Showing:
@@ -60,13 +55,10 @@ class _Showing:
     def __init__(self, parsed: argparse.Namespace, read: ReadSettings) -> None:
         """Read the command line and the settings; raises `UsageError`."""
         configuration, self._settings = usable(read, "BRIDGE_STORE")
-        require_trust(configuration, "show recorded rooms")
         self._parsed, settings = parsed, self._settings
         selection = _selection(parsed, settings)
         self._start, self._end = _times(parsed)
-        path = store_path(configuration, os.environ, making=True)
-        assert path is not None  # the settings are trusted
-        self._path = path
+        self._path = path = store_to("show recorded rooms", configuration)
         self._page = report_path(parsed, [path] if isinstance(path, Path) else [])
         """The file of the page; None without a page."""
         self._filters = selection.filters if selection else ()

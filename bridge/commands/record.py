@@ -7,17 +7,12 @@ import os
 import sys
 from contextlib import closing
 
-from bridge.commands.configuration import (
-    ReadSettings,
-    complain_of,
-    require_trust,
-    run_with_settings,
-    usable,
-)
+from bridge.commands.configuration import ReadSettings, complain_of, run_with_settings, usable
 from bridge.commands.exit import FAILURE, MISTAKE, SUCCESS, USAGE, UsageError
 from bridge.logs import TIMED, can_print, complain, open_log
 from bridge.recording.recording import Recording, store_path
 from bridge.registration.launch import own_command
+from bridge.settings.sources import TO_TRUST_IT
 from bridge.settings.table import Configuration, Settings
 from bridge.store.errors import NotOurStoreError, RefusedStoreError, StoreError
 from bridge.store.location import Place, Team
@@ -106,11 +101,23 @@ def _word(text: str) -> str:
     return f'"{text}"'
 
 
+def store_to(what: str, configuration: Configuration) -> Place:
+    """Return where the store is, or is to be made.
+
+    Raises `UsageError` unless the settings file is trusted to do `what`.
+    """
+    place = store_path(configuration, os.environ, making=True)
+    if place is None:
+        raise UsageError(
+            f"{configuration.env_file} was found only because it lies in the current directory, "
+            f"so it is not trusted to {what}; {TO_TRUST_IT}"
+        )
+    return place
+
+
 async def _prepare_store(parsed: argparse.Namespace, read: ReadSettings) -> int:
     configuration, _ = usable(read, *NEEDED)
-    require_trust(configuration, "make a store")
-    place = store_path(configuration, os.environ, making=True)
-    assert place is not None  # the settings are trusted
+    place = store_to("make a store", configuration)
     try:
         await asyncio.to_thread(_open_once, place, migrating=True)
     except StoreError as error:
@@ -135,9 +142,7 @@ def _open_once(place: Place, *, migrating: bool = False) -> None:
 async def _record(parsed: argparse.Namespace, read: ReadSettings) -> int:
     load()
     configuration, settings = usable(read, *NEEDED)
-    require_trust(configuration, "record rooms")
-    path = store_path(configuration, os.environ, making=True)
-    assert path is not None  # the settings are trusted
+    path = store_to("record rooms", configuration)
     if problem := open_log("[Server]", configuration.log_level, configuration.log_file):
         complain(f"WARNING: {problem}")
     try:

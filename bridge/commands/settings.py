@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 from bridge.commands.configuration import ReadSettings, complain_of, run_with_settings
 from bridge.commands.exit import FAILURE, SUCCESS, USAGE
-from bridge.logs import can_print
 from bridge.settings.table import TABLE, Configuration
 from bridge.text import one_line
 from bridge.views.output import display_of, show
@@ -19,7 +18,7 @@ INDENT = " " * 4
 
 def run(parsed: argparse.Namespace) -> int:
     """Show the settings once."""
-    return run_with_settings(parsed, _settings) if can_print() else FAILURE
+    return run_with_settings(parsed, _settings)
 
 
 async def _settings(parsed: argparse.Namespace, read: ReadSettings) -> int:

@@ -5,15 +5,13 @@ import argparse
 from bridge.commands.configuration import ReadSettings, run_with_settings, usable
 from bridge.commands.exit import FAILURE, SUCCESS, UsageError
 from bridge.commands.filters import Selection, selection_of
-from bridge.logs import can_print, open_log
+from bridge.logs import open_log
 from bridge.views.watch import watch
 from bridge.xmpp.link.from_slixmpp import load
 
 
 def run(parsed: argparse.Namespace) -> int:
     """Show what happens in the room, until Ctrl-C."""
-    if not can_print():
-        return FAILURE
     load()
     return run_with_settings(parsed, _watch)
 
