@@ -2,7 +2,8 @@
 
 import asyncio
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import zip_longest
 
@@ -32,11 +33,9 @@ class Attempt:
     """Whether the room says that it needs a password."""
 
 
-async def try_out(settings: Settings, *, log_in: bool = True, room: str = "") -> Attempt:
-    """Log in, and list the rooms of the server's room services; with `room`, ask only that room.
-
-    Without `log_in` the stream is secured and ended, and no account is named.
-    """
+@contextmanager
+def _attempted(settings: Settings, *, binds: bool = True) -> Iterator[tuple[Connection, Attempt]]:
+    """Yield a connection, and the attempt that the block makes on it; end both after the block."""
     attempt = Attempt()
     connection = Connection(
         settings,
@@ -44,8 +43,23 @@ async def try_out(settings: Settings, *, log_in: bool = True, room: str = "") ->
         on_stage=lambda stage: attempt.findings.clear(),
         on_stanza=lambda stanza: None,
         on_finding=attempt.findings.append,
+        binds=binds,
     )
     try:
+        yield connection, attempt
+    except ConnectionFailedError as failed:
+        attempt.fault = failed.fault
+    finally:
+        connection.leave()
+        connection.close()
+
+
+async def try_out(settings: Settings, *, log_in: bool = True, room: str = "") -> Attempt:
+    """Log in, and list the rooms of the server's room services; with `room`, ask only that room.
+
+    Without `log_in` the stream is secured and ended, and no account is named.
+    """
+    with _attempted(settings) as (connection, attempt):
         await (connection.open() if log_in else connection.reach())
         attempt.certificate = connection.certificate
         if log_in:
@@ -58,11 +72,6 @@ async def try_out(settings: Settings, *, log_in: bool = True, room: str = "") ->
             listing = (rooms_of(connection, service) for service in attempt.services)
             rows = zip_longest(*await asyncio.gather(*listing))
             attempt.rooms = [room for row in rows for room in row if room is not None]
-    except ConnectionFailedError as failed:
-        attempt.fault = failed.fault
-    finally:
-        connection.leave()
-        connection.close()
     return attempt
 
 
@@ -77,18 +86,6 @@ async def look_at_certificate(settings: Settings) -> Attempt:
 
 async def log_in_unbound(settings: Settings) -> Fault | None:
     """Log in as a client that knows no channel binding; return why that failed, if it did."""
-    connection = Connection(
-        settings,
-        resource="",
-        on_stage=lambda stage: None,
-        on_stanza=lambda stanza: None,
-        binds=False,
-    )
-    try:
+    with _attempted(settings, binds=False) as (connection, attempt):
         await connection.log_in()
-    except ConnectionFailedError as failed:
-        return failed.fault
-    finally:
-        connection.leave()
-        connection.close()
-    return None
+    return attempt.fault
