@@ -436,14 +436,11 @@ def _pause(evidence: Evidence, left: Sequence[Record]) -> float | None:
         return asked.at - max((at for at in answered if at <= asked.at), default=float("-inf"))
 
     longest, pauses = max(map(since, left)), [since(ask.asked) for ask in asks]
-    words = {_first_word(record) for record in (*left, asks[-1].asked)} if asks else set()
+    said = [*left, *(ask.asked for ask in asks[-1:])]
+    words = {"".join(record.body.split()[:1]) for record in said}
     known = [pause for pause in pauses if pause < float("inf")]
     is_limited = len(words) == 1 and len(known) >= LEFT_OUT and longest < min(pauses)
     return longest if is_limited else None
-
-
-def _first_word(record: Record) -> str:
-    return [*record.body.split(), ""][0]
 
 
 def _times(left: Sequence[Record]) -> str:

@@ -6,7 +6,7 @@
 import re
 from collections import Counter
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import islice, pairwise, takewhile
 
 from bridge.text import iso, name_of, searchable
 from bridge.wire.speech import ANSWER_SECONDS, has_arguments, is_command
@@ -115,15 +115,13 @@ def ghost(evidence: Evidence) -> Finding:
                 same = namesake is not None and person.is_same(Person.of(namesake))
                 why = "is of the same account" if same else "has a similar name"
                 remark = not same or dead == nickname
-                return Finding(
-                    None if remark else False,
-                    f"{name_of(dead)} does not answer a ping, and {name_of(alive)}, which {why}, "
-                    f"does: {name_of(dead)} {'may' if remark else 'seems to'} be left over from a "
-                    f"lost connection, and {'' if remark else 'to '}hold the nickname.",
-                    "A moderator can kick it, or it goes when the server gives its session up. Let "
-                    "the program leave the room before it ends, and take its nickname back.",
-                    remark,
-                )
+                detail = f"{name_of(dead)} does not answer a ping, and {name_of(alive)}, which "
+                detail += f"{why}, does: {name_of(dead)} {'may' if remark else 'seems to'} be left "
+                detail += f"over from a lost connection, and {'' if remark else 'to '}hold the "
+                detail += "nickname."
+                hint = "A moderator can kick it, or it goes when the server gives its session up. "
+                hint += "Let the program leave the room before it ends, and take its nickname back."
+                return Finding(None if remark else False, detail, hint, remark)
     if not evidence.namesakes:
         return Finding(None, f"Nobody else in the room seems to be {evidence.who}, too.")
     names = list_of([evidence.nickname, *evidence.namesakes])
@@ -261,12 +259,16 @@ def way_out(event: events.Event) -> str:
     """
     meanings = ", ".join(events.meanings_of(getattr(event, "codes", frozenset())))
     words = getattr(event, "reason", None) or getattr(event, "status", None)
-    by = f" by {name_of(actor)}" if (actor := getattr(event, "actor", None)) else ""
-    is_lost = is_lost_connection(event)
+    is_lost, by = is_lost_connection(event), by_whom(event)
     if words and not (meanings or is_lost):
         return f"its words were {words_of(words)}{by}"
     went = "its connection broke" if is_lost else "no reason was given"
     return f"{meanings or went}{by}{f', saying {words_of(words)}' if words else ''}"
+
+
+def by_whom(event: events.Event) -> str:
+    """Return who caused an event, for the end of a clause; empty if the room does not say."""
+    return f" by {name_of(actor)}" if (actor := getattr(event, "actor", None)) else ""
 
 
 def _posts(evidence: Evidence, moves: Sequence[Record]) -> bool:
@@ -324,17 +326,8 @@ def history(evidence: Evidence) -> Finding:
     came = _entries(evidence)[-1:]
     if not came:
         return Finding(None, f"{who} was not seen to come into the room.")
-    said = list[Record]()
-    for act in acts:
-        if act.number > came[0].number:
-            soon = act.at - came[0].at <= HISTORY_SECONDS
-            if not (soon and speaks(act) and evidence.is_theirs(act)):
-                break
-            said.append(act)
-            if len(said) == HISTORY_MESSAGES:
-                break
-    spoke, greetings = bool(said), _greetings(evidence)
-    said = [act for act in said if act.body not in greetings]
+    first_words, greetings = _first_words(evidence, came[0]), _greetings(evidence)
+    said = [act for act in first_words if act.body not in greetings]
     before = [act for act in acts if act.number < came[0].number and speaks(act)]
     answers = {
         exchange.answer.body: exchange.asked
@@ -349,19 +342,18 @@ def history(evidence: Evidence) -> Finding:
     spoke_last = max((act.number for act in before if evidence.is_theirs(act)), default=None)
     waiting = [it for it in asked if spoke_last is None or it.number > spoke_last]
     if not again and not (again := _several(said, asked, waiting)):
-        return Finding(True if spoke else None, f"{who} did not answer the history when it came.")
+        ok = True if first_words else None
+        return Finding(ok, f"{who} did not answer the history when it came.")
     detail = f"{who} answered what had been said before it came at {iso(came[0].at)}: it said "
     detail += f"{words_of(again[0].body)}"
     if (first := answers.get(again[0].body)) is not None:
         detail += f", as to {words_of(first.body)} of {name_of(first.sender)} before"
     if len(again) > 1:
         detail += f", and more: {len(again)} messages in all"
-    return Finding(
-        False,
-        f"{detail}.{MISTAKABLE if evidence.past.mistakable else ''}",
-        "Let the program ignore messages with a delay stamp (XEP-0203), or ask for no history when "
-        "it enters (maxstanzas 0).",
-    )
+    detail += f".{MISTAKABLE if evidence.past.mistakable else ''}"
+    hint = "Let the program ignore messages with a delay stamp (XEP-0203), or ask for no history "
+    hint += "when it enters (maxstanzas 0)."
+    return Finding(False, detail, hint)
 
 
 def _entries(evidence: Evidence) -> list[Record]:
@@ -370,18 +362,19 @@ def _entries(evidence: Evidence) -> list[Record]:
     return [move for move in moves if isinstance(move.event, events.OccupantJoined)]
 
 
+def _first_words(evidence: Evidence, came: Record) -> list[Record]:
+    """Return what the occupant said right after it `came`, before any other occupant acted."""
+    after = (act for act in evidence.acts if act.number > came.number)
+    first = takewhile(lambda act: speaks(act) and evidence.is_theirs(act), after)
+    soon = takewhile(lambda act: act.at - came.at <= HISTORY_SECONDS, first)
+    return [*islice(soon, HISTORY_MESSAGES)]
+
+
 def _greetings(evidence: Evidence) -> set[str]:
-    """Return what the occupant says each time it has come, before any other occupant acts."""
-    entries, said = _entries(evidence), list[set[str]]()
-    for came in entries:
-        said.append(set())
-        for act in evidence.acts:
-            if act.number > came.number:
-                soon = act.at - came.at <= HISTORY_SECONDS
-                if not (soon and evidence.is_theirs(act)):
-                    break
-                said[-1].add(act.body)
-    return set.intersection(*said) if len(said) > 1 else set()
+    """Return what the occupant says each time it has come."""
+    entries = _entries(evidence)
+    said = ({act.body for act in _first_words(evidence, came)} for came in entries)
+    return set.intersection(*said) if len(entries) > 1 else set()
 
 
 def _came_between(evidence: Evidence, exchange: Answered) -> bool:

@@ -4,7 +4,7 @@ A new cause is one more function in `FINDINGS`.
 """
 
 import re
-from bisect import bisect, bisect_left
+from bisect import bisect
 from collections import Counter
 from collections.abc import Callable
 from itertools import islice, pairwise
@@ -232,16 +232,15 @@ def _loop(evidence: Evidence) -> Finding:
     who, spoken = evidence.who, [*islice(written, MESSAGES)]
     if not spoken:
         return Finding(None, f"{who} has said nothing that it could answer itself.")
-    others = [record.number for record in reversed(evidence.past.others)]
-    asking = [record.at for record in reversed(evidence.past.others)]
+    others = evidence.past.others
     repeats = asked = grows = 0
     same = None
     for before, after in pairwise(reversed(spoken)):
         if not repeats:  # the same words may answer what happened shortly before
-            last = bisect(others, before.number)
-            asked = last - bisect_left(asking, before.at - answering.LATE_MS / 1000, hi=last)
+            since = before.at - answering.LATE_MS / 1000
+            asked = sum(it.number < before.number and it.at >= since for it in others)
         # If another occupant did something in between, this occupant may be answering that.
-        in_a_row = bisect(others, before.number) == bisect(others, after.number)
+        in_a_row = not any(before.number < it.number < after.number for it in others)
         soon = after.at - before.at <= TURN_SECONDS
         # People in a hurry write "?", "??", "???"; a program that reports progress adds dots.
         text, added = before.body, after.body.replace(before.body, "", 1)
@@ -419,9 +418,8 @@ def _alike_answers(evidence: Evidence) -> Finding:
     if not names:
         return Finding(True, f"No other occupant gives the answers of {who}.")
     how = f"{times[often[0]]} times" if often else "before it"
-    return Finding(
-        False, f"{list_of(names)} gave the same answer as {who}, {how}.", answering.TWICE
-    )
+    detail = f"{list_of(names)} gave the same answer as {who}, {how}."
+    return Finding(False, detail, answering.TWICE)
 
 
 def _silence(evidence: Evidence, body: str, said: Record) -> Finding:
@@ -431,16 +429,11 @@ def _silence(evidence: Evidence, body: str, said: Record) -> Finding:
     if not evidence.named:
         return Finding(None, f"{who} has not answered {words_of(body)}, and need not.")
     if (occupant.since or 0.0) > said.at:
-        return Finding(
-            None,
-            f"{who} came into the room after the bridge had said {words_of(body)}.",
-        )
+        detail = f"{who} came into the room after the bridge had said {words_of(body)}."
+        return Finding(None, detail)
     if why := disguise(body) or "hidden characters" * (visible(body) != body):
-        return Finding(
-            None,
-            f"What the bridge said last has {why}, so this silence means nothing.",
-            "Type it anew instead of copying it.",
-        )
+        detail = f"What the bridge said last has {why}, so this silence means nothing."
+        return Finding(None, detail, "Type it anew instead of copying it.")
     if (other := evidence.elsewhere) is not None:
         detail = f"{who} said {words_of(other.body)} in another room, {words_of(other.room)}, "
         detail += f"{(other.at - said.at) * 1000:,.0f} ms after the bridge's {words_of(body)}."
@@ -448,15 +441,12 @@ def _silence(evidence: Evidence, body: str, said: Record) -> Finding:
         return Finding(False, detail, hint)
     titled = evidence.past.retitled
     if titled is not None and titled.number > said.number:
-        return Finding(
-            False,
-            f"{who} has not answered {words_of(body)}, and changed the room's subject to "
-            f"{words_of(getattr(titled.event, 'subject', ''))} {(titled.at - said.at) * 1000:,.0f} "
-            "ms later.",
-            "Unless that was asked for: a message with a subject and no body changes the subject. "
-            "Put the answer into the body.",
-            symptom=True,
-        )
+        subject = words_of(getattr(titled.event, "subject", ""))
+        detail = f"{who} has not answered {words_of(body)}, and changed the room's subject to "
+        detail += f"{subject} {(titled.at - said.at) * 1000:,.0f} ms later."
+        hint = "Unless that was asked for: a message with a subject and no body changes the "
+        hint += "subject. Put the answer into the body."
+        return Finding(False, detail, hint, symptom=True)
     seconds = evidence.now - said.at
     hint = "Does it know that command, and may the bridge give it?"
     hint += "" if evidence.stream else " Its own log should show whether the message came."
@@ -479,16 +469,14 @@ def _commands(evidence: Evidence) -> Finding:
     if not public:
         return Finding(None, "Nobody else has said anything.")
     if not newest:
-        count = len(public)
-        return Finding(
-            True, f"No message of others has hidden characters (looked at the last {count})."
-        )
-    commands = "; ".join(
+        looked = f"looked at the last {len(public)}"
+        return Finding(True, f"No message of others has hidden characters ({looked}).")
+    commands = (
         f"{name_of(sender)} said {words_of(it.body)} at {iso(it.at)}, which has {disguise(it.body)}"
         for sender, it in [*newest.items()][:MAX_ALIKE]
     )
     hint = "A program takes it for another text: type it anew instead of copying it."
-    return Finding(False, f"{commands}.", hint)
+    return Finding(False, f"{'; '.join(commands)}.", hint)
 
 
 def _said(evidence: Evidence) -> Finding:

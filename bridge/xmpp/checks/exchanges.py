@@ -4,7 +4,6 @@ A program answers fast and evenly. People do so by chance only. Where a person m
 program, we ask for more evidence.
 """
 
-from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from itertools import groupby, pairwise
@@ -94,7 +93,6 @@ def circles(acts: Sequence[Record], nickname: str = "") -> list[Circle]:
     The newest circle is the first. The number of each message is its record's. Messages of the
     bridge belong to no circle.
     """
-    numbers, times = [act.number for act in acts], [act.at for act in acts]
     stretches = groupby(acts, lambda act: speaks(act) and not act.is_own)
     ours = [
         circle
@@ -107,7 +105,8 @@ def circles(acts: Sequence[Record], nickname: str = "") -> list[Circle]:
     def answers_others(circle: Circle) -> bool:
         """Whether the circle may answer what others did before: two programs greet newcomers."""
         first, _, *_ = circle.turns
-        before = bisect_left(numbers, first.number) - bisect_left(times, first.at - TURN_SECONDS)
+        since = first.at - TURN_SECONDS
+        before = sum(act.number < first.number and act.at >= since for act in acts)
         return len(circle.turns) <= circle.size * before
 
     alone = [circle for circle in ours if not answers_others(circle)]

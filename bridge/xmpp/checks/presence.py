@@ -9,6 +9,7 @@ from bridge.wire.meaning import CLIENT_WORDS, MEANINGS, REMOVALS, first_row
 from bridge.xmpp.checks.answering import instead, is_left_out
 from bridge.xmpp.checks.conduct import (
     STAYS_SECONDS,
+    by_whom,
     done_just_before,
     is_lost_connection,
     way_out,
@@ -84,10 +85,8 @@ def _missing(evidence: Evidence) -> Finding:
         if same:
             unclear, near = False, f"; {who} is in the room as {list_of(same)}"
             hint = "Ask about that nickname: the room may have kept the former one for a while."
-        leads_to = [*same, other][0]
-        return Finding(
-            False, f"{detail}{near}.{answered}", hint, symptom=unclear, leads_to=leads_to
-        )
+        detail += f"{near}.{answered}"
+        return Finding(False, detail, hint, symptom=unclear, leads_to=[*same, other][0])
     if not status.shows_all:
         detail = f"Whether {who} is in the room is unknown: the room does not show everybody, and "
         detail += f"{who} was not heard while the bridge watched{evidence.since}{near}."
@@ -209,7 +208,7 @@ def voice(evidence: Evidence) -> Finding:
         return Finding(True, f"{who} is a visitor, and the room lets visitors speak.")
     when = f" (since it came at {iso(occupant.since)})" if occupant.since else ""
     if taken is not None:
-        when = f" (voice was taken at {iso(taken.at)}{_by(getattr(taken.event, 'actor', None))})"
+        when = f" (voice was taken at {iso(taken.at)}{by_whom(taken.event)})"
     hint = "A moderator can give it voice (role participant), the owner membership for good."
     is_asked = evidence.is_silent or is_left_out(evidence)
     if evidence.status.moderated is False:
@@ -236,15 +235,9 @@ def account(evidence: Evidence) -> Finding:
     ]
     if not same:
         return Finding(True, f"Nobody else in the room has the account of {who}.")
-    return Finding(
-        False,
-        f"{who} has the same account as {', '.join(same[:MAX_ALIKE])}.",
-        "Is the program running twice? Let each program have an account of its own.",
-    )
-
-
-def _by(actor: str | None) -> str:
-    return f" by {name_of(actor)}" if actor else ""
+    detail = f"{who} has the same account as {', '.join(same[:MAX_ALIKE])}."
+    hint = "Is the program running twice? Let each program have an account of its own."
+    return Finding(False, detail, hint)
 
 
 def _alike(name: str, names: Sequence[str]) -> list[str]:
