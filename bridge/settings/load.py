@@ -183,9 +183,7 @@ class _Loading:
 
     def read_table(self) -> None:
         """Find the value of each variable, once all files have been looked at."""
-        places = self._places
-        secrets = {place.values.get(name, "").strip() for place in places for name in SECRETS}
-        secrets |= {password_in(place.values.get("BRIDGE_STORE", "")) for place in places}
+        secrets = {secret for place in self._places for secret in _secrets_in(place).values()}
         # The longest first: if a shorter secret in it were masked first, the rest would be shown.
         self._secrets = sorted((s for s in secrets if len(s) >= MIN_MASKED), key=len, reverse=True)
         for row in TABLE:
@@ -229,16 +227,11 @@ class _Loading:
 
     def _warn_of_exposure(self) -> None:
         """Warn of passwords that other users of this machine can read in the file that is used."""
-        if self.used is not None and self.used.is_exposed:
-            exposed = [name for name in SECRETS if name in self.used.values]
-            exposed += (
-                ["BRIDGE_STORE"] if password_in(self.used.values.get("BRIDGE_STORE", "")) else []
+        if self.used is not None and self.used.is_exposed and (exposed := _secrets_in(self.used)):
+            self.warnings.append(
+                f"{' and '.join(exposed)} in {self.used.name} can be read by other users of this "
+                f"machine: chmod 600 {self.used.name}"
             )
-            if exposed:
-                self.warnings.append(
-                    f"{' and '.join(exposed)} in {self.used.name} can be read by other users of "
-                    f"this machine: chmod 600 {self.used.name}"
-                )
 
     def _reject_refused(self) -> None:
         """Add a problem that names what the untrusted file may not set, and says what to type."""
@@ -401,6 +394,13 @@ class _Loading:
         for secret in self._secrets:
             text = text.replace(secret, "***")
         return text
+
+
+def _secrets_in(place: VariableSource) -> dict[str, str]:
+    """Return the secrets that a place sets, by the variables that hold them."""
+    secrets = {name: place.values.get(name, "").strip() for name in SECRETS}
+    secrets["BRIDGE_STORE"] = password_in(place.values.get("BRIDGE_STORE", ""))
+    return {name: secret for name, secret in secrets.items() if secret}
 
 
 def _unusable_file(path: Path, error: UnusableError, kind: str) -> str:

@@ -125,10 +125,8 @@ def account(value: str) -> tuple[str, str | None, str | None]:
 
 def room(value: str) -> str:
     """Parse the bare JID of a room."""
-    _expect(
-        not value.lower().startswith("xmpp:"),
-        "which is a URI; the JID alone (room@conference.example.org)",
-    )
+    uri = "which is a URI; the JID alone (room@conference.example.org)"
+    _expect(not value.lower().startswith("xmpp:"), uri)
     bare, slash, _ = value.partition("/")
     local, at, host = bare.partition("@")
     _expect(at, "which names no room at a service; room@conference.example.org")
@@ -179,10 +177,8 @@ def domain(value: str) -> str:
             socket.inet_pton(socket.AF_INET6, value[1:-1])
             return value.lower()
     domain = value.removesuffix(".").lower()
-    _expect(
-        not _NOT_IN_DOMAINS.search(domain),
-        "whose domain is not letters, digits and dots; one such as example.org",
-    )
+    odd = "whose domain is not letters, digits and dots; one such as example.org"
+    _expect(not _NOT_IN_DOMAINS.search(domain), odd)
     return _jid_part("domain", domain)
 
 
@@ -200,10 +196,8 @@ def _jid_part(what: str, value: str, *, forbidden: str = "", permitted: str = ""
     _expect(value, f"whose {what} is empty; one with a {what}")
     # UTF-8 cannot encode lone surrogates. `surrogatepass` counts them; the loop below refuses them.
     size = len(value.encode(errors="surrogatepass"))
-    _expect(
-        size <= MAX_JID_PART_BYTES,
-        f"whose {what} is {size:,} bytes long; one of at most {MAX_JID_PART_BYTES:,} bytes",
-    )
+    most = MAX_JID_PART_BYTES
+    _expect(size <= most, f"whose {what} is {size:,} bytes long; one of at most {most:,} bytes")
     for character in value:
         _expect(
             character not in forbidden and (character.isprintable() or character in permitted),
@@ -226,13 +220,11 @@ def switch(value: str) -> bool:
 
 def whole_number(bounds: range) -> Callable[[str], int]:
     """Return a parser of whole numbers within `bounds`."""
+    beyond = f"which is out of bounds; a whole number from {bounds[0]} to {bounds[-1]}"
 
     def parse(value: str) -> int:
         # `int` also accepts digits other than 0 to 9, and is slow for very many digits.
-        _expect(
-            re.fullmatch("[0-9]{1,9}", value) and int(value) in bounds,
-            f"which is out of bounds; a whole number from {bounds[0]} to {bounds[-1]}",
-        )
+        _expect(re.fullmatch("[0-9]{1,9}", value) and int(value) in bounds, beyond)
         return int(value)
 
     return parse
