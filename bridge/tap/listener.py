@@ -191,7 +191,7 @@ class Link:
     def check(self, task: asyncio.Task[None]) -> None:
         """Log the mistake in tap that ended the connections, if one did."""
         if not task.cancelled() and (error := task.exception()) is not None:
-            fault_of_mistake("tap", error, Stage.STANDING, self._place)
+            fault_of_mistake("tap", error, self._place)
 
     async def _reach(self, *, direct: bool) -> bool:
         """Connect to the server, `direct` with TLS at once; raises `OSError`.

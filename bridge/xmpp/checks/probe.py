@@ -131,7 +131,8 @@ async def probe(
     seconds = time.perf_counter() - started
     outcomes = [visit.outcome for visit in visits]
     report = report_of(settings.rooms, recorder.stages, seconds, outcomes, fault)
-    return _with_server(report, connection, fault)
+    seen = connection.certificate
+    return replace(report, certificate_expires=None if seen is None else seen.not_after)
 
 
 def _visitors(
@@ -146,16 +147,6 @@ def _visitors(
         publisher.rooms[membership.name] = membership.room
         recorder.room = named(room, settings.rooms)
         yield _Visitor(membership, connection, recorder, settings.nickname)
-
-
-def _with_server(report: Report, connection: Connection, fault: Fault | None) -> Report:
-    """Return a report with what the connection showed."""
-    seen = connection.certificate
-    return replace(
-        report,
-        certificate_expires=None if seen is None else seen.not_after,
-        may_repeat=fault is None or fault.retry is not faults.Retry.NEVER,
-    )
 
 
 async def _connect(
@@ -189,13 +180,13 @@ async def _look_again(
         async with asyncio.timeout(LOOK_SECONDS):
             look = await look_at_certificate(settings)
             seen = refused.certificate = look.certificate
-            expired = getattr(failed.__cause__, "verify_code", None) == EXPIRED
-            if expired and seen is not None and seen.not_after < datetime.now(UTC):
+            has_expired = seen is not None and seen.not_after < datetime.now(UTC)
+            if has_expired and getattr(failed.__cause__, "verify_code", None) == EXPIRED:
                 reason = f"it {look.findings.pop()}"  # the last finding is the validity
                 return faults.of("certificate-time", refused.place, reason=reason)
             for finding in look.findings if look.fault is None else ():
                 recorder.add_finding(finding)
-            if seen is not None and seen.not_after < datetime.now(UTC):
+            if has_expired:
                 hint = f"{failed.fault.hint} The server's certificate has expired, too: renew it."
                 return failed.fault._replace(hint=hint)
     return failed.fault
@@ -336,9 +327,8 @@ class _Visitor:
 
     async def _find_candidates(self) -> None:
         """Find rooms that the user may mean; on another service if the domain has no rooms."""
-        room = self.membership.jid
-        service = (*self._services, room.partition("@")[2])[0]
-        self.outcome.candidates = await similar_rooms(self._connection, room, service)
+        room, others = self.membership.jid, self._services
+        self.outcome.candidates = await similar_rooms(self._connection, room, *others[:1])
 
     def _names_of_others(self) -> str:
         status = self.membership.status()

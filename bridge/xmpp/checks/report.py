@@ -7,7 +7,7 @@ from functools import partial
 
 from bridge.settings.table import Configuration
 from bridge.text import counted, listed, one_line, quoted
-from bridge.xmpp.model.faults import Fault, similar_named
+from bridge.xmpp.model.faults import Fault, Retry, similar_named
 
 SETTINGS = "settings"
 """The stage before the stages of the connection: reading the settings."""
@@ -153,13 +153,10 @@ def by_stage(reports: Sequence[Report]) -> dict[tuple[str, str | None], list[Che
     A key has the stage's name, and its room if there are several.
     """
     rooms = [checked.room for report in reports[:1] for checked in report.rooms or ()]
-    runs: dict[tuple[str, str | None], list[CheckStage]] = {
-        stage: [] for stage in expected_stages(rooms or [""], send=True)
-    }
-    for report in reports:
-        for stage in report.phases:
-            runs[stage.name, stage.room].append(stage)
-    return {stage: reached for stage, reached in runs.items() if reached}
+    reached = [stage for report in reports for stage in report.phases]
+    expected = expected_stages(rooms or [""], send=True)
+    runs = {key: [it for it in reached if (it.name, it.room) == key] for key in expected}
+    return {key: stages for key, stages in runs.items() if stages}
 
 
 def named(room: str, rooms: Sequence[str]) -> str | None:
@@ -214,6 +211,7 @@ def report_of(
         ms=round(seconds * 1000, 3),
         rooms=checked if len(rooms) > 1 else None,
         candidates=tuple(candidates),
+        may_repeat=fault is None or fault.retry is not Retry.NEVER,
         remarks=remarks,
     )
 

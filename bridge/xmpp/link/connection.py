@@ -541,10 +541,8 @@ class Connection:
         return sender == to or (prepared(sender or "") or "") == prepared(to)
 
     def _lost(self, reason: BaseException | None) -> None:
-        if reason is None:
-            self.end(faults.of_lost_connection(self._stage, self.place))
-        else:
-            self.end(self._fault_of(reason))
+        lost = faults.of_lost_connection(self._stage, self.place)
+        self.end(lost if reason is None else self._fault_of(reason))
 
 
 def fault_of(error: BaseException, stage: Stage, place: Place) -> Fault:
@@ -567,10 +565,12 @@ def fault_of(error: BaseException, stage: Stage, place: Place) -> Fault:
         case OSError() | EOFError():
             return faults.of_exception(stage, error, place)
         case _:
-            return fault_of_mistake("processing a stanza", error, stage, place)
+            return fault_of_mistake("processing a stanza", error, place, stage)
 
 
-def fault_of_mistake(what: str, error: BaseException, stage: Stage, place: Place) -> Fault:
+def fault_of_mistake(
+    what: str, error: BaseException, place: Place, stage: Stage = Stage.STANDING
+) -> Fault:
     """Log a mistake of ours, which must not end the bridge, and return it as a fault."""
     log.error(
         "%s broke: %s: %s",

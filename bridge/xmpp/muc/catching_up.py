@@ -24,7 +24,7 @@ class CatchingUp:
         """`room` is a bare JID, prepared; `clock` returns seconds since the epoch."""
         self._room = room
         self._clock = clock
-        self._last_seen: float | None = None
+        self.heard_until: float | None = None
         """When the room last sent something in the former stay."""
         self._missed_since: float | None = None
         """Messages since this time are still missing; None if none are."""
@@ -33,17 +33,13 @@ class CatchingUp:
 
     def forget(self) -> None:
         """Forget former stays: the room may show another account other messages."""
-        self._last_seen = self._missed_since = None
+        self.heard_until = self._missed_since = None
         self.failed = False
-
-    def heard_until(self, at: float) -> None:
-        """Note that a stay has ended, in which the room last sent something at `at`."""
-        self._last_seen = at
 
     def since(self) -> str | None:
         """Return the time since which we ask the room for messages; None in the first stay."""
         if self._missed_since is None:
-            self._missed_since = self._last_seen
+            self._missed_since = self.heard_until
         missed = self._missed_since
         return None if missed is None else iso(missed - OVERLAP_SECONDS)
 

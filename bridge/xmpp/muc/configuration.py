@@ -62,9 +62,8 @@ class Options:
         self._codes |= codes
         if self._next is None:
             loop = asyncio.get_running_loop()
-            self._next = loop.call_at(
-                max(self._asked_at + ASK_SECONDS, loop.time()), self._question
-            )
+            due = max(self._asked_at + ASK_SECONDS, loop.time())
+            self._next = loop.call_at(due, self._question)
 
     def answer(self, description: Description) -> None:
         """Take what the room says of itself."""

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import secrets
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -105,9 +104,7 @@ class Join:
         secret = password.reveal() if password else None
         # The room answers this before it sends its history. The answer says whether we can trust
         # the stanza ids in the history.
-        connection.send(
-            stanzas.iq_request("get", self._room, secrets.token_hex(8), disco.info_query())
-        )
+        connection.send(disco.info_request(self._room))
         connection.send(stanzas.join_presence(self._occupant, secret, since, history=history))
         doubting = asyncio.create_task(self._doubt_service())
         hearing = asyncio.create_task(self._hear_out(seconds))

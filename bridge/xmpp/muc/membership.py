@@ -195,13 +195,11 @@ class Membership:
             except faults.ConnectionFailedError as failed:
                 fault = failed.fault
             except Exception as error:  # noqa: BLE001 - a mistake of ours must not end the bridge
-                fault = fault_of_mistake(
-                    f"being in {self.name}", error, faults.Stage.STANDING, self.place
-                )
+                fault = fault_of_mistake(f"being in {self.name}", error, self.place)
             finally:
                 self.self_ping_ms = None
                 if joined_at is not None and self._place.account == account:
-                    self._catching_up.heard_until(self._last_seen)
+                    self._catching_up.heard_until = self._last_seen
             if connection.ended.done():
                 return
             self._leave_after(fault)
@@ -289,9 +287,8 @@ class Membership:
         until = asyncio.get_running_loop().time() + seconds
         while self.inside and not self._attached.ended.done():
             if not await set_by(self._changed, until):
-                raise faults.ConnectionFailedError(
-                    faults.of("leave-unconfirmed", self.place, seconds=seconds)
-                )
+                fault = faults.of("leave-unconfirmed", self.place, seconds=seconds)
+                raise faults.ConnectionFailedError(fault)
         if self.inside:
             raise faults.ConnectionFailedError(self._attached.ended.result())
 
@@ -367,7 +364,7 @@ class Membership:
             catching_up.cancel()
             await asyncio.wait((catching_up,))
             if not catching_up.cancelled() and (error := catching_up.exception()):
-                fault_of_mistake("looking around", error, faults.Stage.STANDING, self.place)
+                fault_of_mistake("looking around", error, self.place)
 
     async def _self_ping_after_silences(self) -> faults.Fault:
         """Ask the room after each silence whether we are in it (XEP-0410), until we are not."""
@@ -412,8 +409,7 @@ class Membership:
     async def _look_around(self) -> None:
         """If joining made this room, look for rooms with similar names. Read what we missed."""
         if self.room.status().room_created:
-            service = self.jid.partition("@")[2]
-            similar = await roomservice.similar_rooms(self._attached, self.jid, service)
+            similar = await roomservice.similar_rooms(self._attached, self.jid)
             self._similar_rooms = tuple(similar)
         async for event in self._catching_up.missed(self._attached, self.occupant):
             self._handle(event)
@@ -570,8 +566,7 @@ class Membership:
         The room sends in order, so its answer includes every change that it reported before.
         """
         with suppress(faults.ConnectionFailedError):  # `ended` says so, soon
-            id_ = secrets.token_hex(8)
-            self._attached.send(stanzas.iq_request("get", self.jid, id_, disco.info_query()))
+            self._attached.send(disco.info_request(self.jid))
 
     async def recount(self) -> None:
         """Ask the room how many occupants it has: hidden ones may have come since we came.

@@ -110,9 +110,7 @@ class Participant:
             try:
                 fault, lasted = await self._attempt(settings, failures + 1)
             except Exception as error:  # noqa: BLE001 - a mistake of ours must not end the bridge
-                fault = fault_of_mistake(
-                    "the participant", error, Stage.STANDING, Place.of(settings)
-                )
+                fault = fault_of_mistake("the participant", error, Place.of(settings))
             if self._phase is Phase.CLOSED:
                 return
             failures = 1 if lasted >= STEADY_SECONDS else failures + 1

@@ -140,15 +140,16 @@ async def rooms_of(connection: Connection, service: str) -> list[Item]:
     return [item for item in items[:MAX_ROOMS_LISTED] if item.jid.endswith(f"@{service}")]
 
 
-async def similar_rooms(connection: Connection, room: str, service: str) -> list[str]:
+async def similar_rooms(connection: Connection, room: str, service: str = "") -> list[str]:
     """Return the JIDs of the rooms of `service` whose names are similar to `room`'s name.
 
-    The most similar one is the first, and `room` itself is left out. `room` and `service` are
-    prepared. The list is empty if the service does not answer within `DISCO_SECONDS`, or lists no
-    similar room, or the connection ends.
+    Without `service`, look among the rooms of the room's own service. The most similar one is the
+    first, and `room` itself is left out. `room` and `service` are prepared. The list is empty if
+    the service does not answer within `DISCO_SECONDS`, or lists no similar room, or the connection
+    ends.
     """
     try:
-        rooms = await rooms_of(connection, service)
+        rooms = await rooms_of(connection, service or room.partition("@")[2])
     except ConnectionFailedError:
         return []
     names = {

@@ -4,6 +4,7 @@ The standards are XEP-0030 with the forms of XEP-0128, XEP-0092 and XEP-0012.
 """
 
 import asyncio
+import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -222,6 +223,11 @@ async def is_gone(
 def info_query() -> Element:
     """Return the payload that asks what an address is and can do (XEP-0030, section 3.1)."""
     return Element(f"{{{names.DISCO_INFO}}}query")
+
+
+def info_request(address: str) -> Element:
+    """Return the request that asks an address what it is and can do."""
+    return stanzas.iq_request("get", address, secrets.token_hex(8), info_query())
 
 
 async def ask(
