@@ -17,7 +17,7 @@ from bridge.capture.verdict import NO_ERROR, explanation, verdict
 from bridge.capture.waiting import PATIENCE_SECONDS
 from bridge.recording.tapped import files_about, files_for, is_written
 from bridge.text import iso, name_of, quoted
-from bridge.tools.delivery import Delivery, had_seat, is_outside
+from bridge.tools.delivery import Delivery, has_seat, is_outside
 from bridge.xmpp.checks.evidence import Evidence, Finding, words_of
 from bridge.xmpp.checks.questions import asks_of, left_out
 
@@ -188,7 +188,7 @@ def stream(path: Path, evidence: Evidence) -> Finding:
     except OSError as error:
         hint = "BRIDGE_BOT_LOGS, or --log, names the file."
         return Finding(None, f"The log {where} cannot be read: {error.strerror}.", hint)
-    ours = [each for each in streams if had_seat(each, evidence)]
+    ours = [each for each in streams if has_seat(each, evidence, former=True)]
     # A bot that failed before it joined named no room, or no nickname in it.
     ours = ours or [each for each in streams if not any(it.nickname for it in _seats([each]))]
     if ours:
@@ -221,7 +221,7 @@ def tapped(folder: Path, evidence: Evidence) -> tuple[Path, Finding] | None:
         with suppress(OSError):  # it was replaced just now
             until = evidence.now if is_written(path) else None
             streams = reading.streams_of(path, until)
-            if ours := [each for each in streams if had_seat(each, evidence)]:
+            if ours := [each for each in streams if has_seat(each, evidence, former=True)]:
                 # An occupant who is there may have come in past a tap that has ended.
                 known = streams if until is not None or is_absent else ()
                 return path, reading.finding(path, ours, reading.delivery.sentence(known))

@@ -22,17 +22,14 @@ DEEDS = frozenset({"message", "presence", "iq", HOLE, FOOTER})
 count: libraries ask for other things by themselves."""
 
 
-def has_seat(examined: Examined, evidence: Evidence) -> bool:
-    """Whether the occupant is or was in the room on this stream."""
-    return any(_is_seat(each, evidence) for each in examined.stream.rooms.by_jid.values())
+def has_seat(examined: Examined, evidence: Evidence, *, former: bool = False) -> bool:
+    """Whether the occupant is or was in the room on this stream.
 
-
-def had_seat(examined: Examined, evidence: Evidence) -> bool:
-    """Whether the occupant was in the room on this stream, or on the stream before it."""
+    With `former`, the stream before it counts, too.
+    """
     rooms = examined.stream.rooms
-    return any(
-        _is_seat(each, evidence) for each in [*rooms.by_jid.values(), *rooms.former.values()]
-    )
+    seats = [*rooms.by_jid.values(), *(rooms.former.values() if former else ())]
+    return any(_is_seat(each, evidence) for each in seats)
 
 
 def _is_seat(room: Room, evidence: Evidence) -> bool:
@@ -50,8 +47,7 @@ class Delivery:
 
     def __init__(self, evidence: Evidence) -> None:
         self._evidence = evidence
-        is_asked = evidence.is_silent and evidence.named
-        self._message = evidence.past.heard if is_asked else None
+        self._message = evidence.past.heard if evidence.is_silent else None
         self._came: tuple[Examined, Stanza] | None = None
         """The stream on which the message came, and the message there."""
         self._deeds: dict[str, tuple[str, int]] = {}

@@ -82,13 +82,11 @@ async def xmpp_diagnose(
     it; for `unknown`, `nextStep` is the call to make, often xmppSend, and then ask here again.
     `findings` say what was looked at. Without `nickname`: all who look like programs. Up to 15 s.
     """
-    memberships = [link.room(room)]
+    asked = link.room(room)
     examination = _Examination(link, full=detail == "full")
     if nickname is not None:
-        return await examination.at(memberships[0], nickname)
-    return await examination.around(
-        [*link.participant.memberships] if room is None else memberships
-    )
+        return await examination.at(asked, nickname)
+    return await examination.around([*link.participant.memberships] if room is None else [asked])
 
 
 class _Program(NamedTuple):
@@ -129,11 +127,8 @@ class _Examination:
         rooms: list[str] = []
         if evidence.occupant_of(membership.status(), nickname) is None:
             with suppress(NotInRoomError, ConnectionFailedError):  # the status below says so
-                service = membership.jid.partition("@")[2]
                 await membership.recount()
-                rooms = await roomservice.similar_rooms(
-                    membership.connection, membership.jid, service
-                )
+                rooms = await roomservice.similar_rooms(membership.connection, membership.jid)
         seen = _Seen(self._link, membership)
         await seen.read()
         known = (await seen.known_of(nickname))._replace(rooms=rooms)
@@ -142,9 +137,8 @@ class _Examination:
         # In a thread: it may take long to compare what a crowd has said.
         conclusion = await asyncio.to_thread(diagnosis.find, known)
         note = ""
-        is_open = conclusion.outcome == "unknown" or (
-            conclusion.finding == "stream" and known.is_silent  # it may hang
-        )
+        may_hang = conclusion.finding == "stream" and known.is_silent
+        is_open = conclusion.outcome == "unknown" or may_hang
         if conclusion.finding in {"pair", "account"} or is_open:
             known = known._replace(**(await self._partners(membership, known))._asdict())
             occupant = known.occupant
@@ -207,13 +201,9 @@ class _Examination:
         await seen.read()
         everybody = await seen.known_of("")
         ours = status.me and status.me.account
-        others = [
-            occupant
-            for occupant in sorted(
-                [*status.others, *status.unlisted], key=lambda it: -(it.last_message_at or 0.0)
-            )
-            if ours is None or occupant.account != ours
-        ]
+        foreign = [*status.others, *status.unlisted]
+        others = [it for it in foreign if ours is None or it.account != ours]
+        others.sort(key=lambda it: -(it.last_message_at or 0.0))
         even = await asyncio.to_thread(exchanges.regulars, everybody.acts)
         heard, sent = everybody.past.heard, everybody.past.sent
         answers = seen.answers_to(heard, seen.records)
@@ -282,13 +272,10 @@ class _Examination:
             **nonempty({"hint": hint, "nextStep": step if outcome != "well" else None}),
             "notice": NOTICE,
         }
-        if self._full:
-            fitting = fit(
-                result | {"findings": findings}, RESULT_BYTES - MARK_BYTES, answers=answers
-            )
-        else:
-            lists = {"findings": findings, "answers": answers}
-            fitting = fit(result, BRIEF_BYTES - MARK_BYTES, **lists)
+        lists, most = {"findings": findings, "answers": [*answers]}, BRIEF_BYTES
+        if self._full:  # all findings stay, each as long as it can be
+            result["findings"], most = lists.pop("findings"), RESULT_BYTES
+        fitting = fit(result, most - MARK_BYTES, **lists)
         whole = [len(fitting[name]) for name in ("findings", "answers")]
         return fitting | nonempty({"truncated": whole != [len(findings), len(answers)]})
 
@@ -386,19 +373,18 @@ def _order_of(rows: Sequence[Recorded]) -> Callable[[Recorded], tuple[float, boo
 
     Another bridge writes the copy, perhaps with an earlier time than we noted for the message.
     """
-    heard = {
-        (row.event.get("id"), row.event.get("from")): row.at
-        for row in rows
-        if row.event.get("direction") == "in"
-    }
+    heard = {_message_of(row): row.at for row in rows if row.event.get("direction") == "in"}
 
     def order(row: Recorded) -> tuple[float, bool]:
-        if row.event.get("direction") == "in":
-            return row.at, True
-        copy = heard.get((row.event.get("id"), row.event.get("from")), row.at)
-        return min(row.at, copy), False
+        is_in = row.event.get("direction") == "in"
+        return row.at if is_in else min(row.at, heard.get(_message_of(row), row.at)), is_in
 
     return order
+
+
+def _message_of(row: Recorded) -> tuple[object, object]:
+    """Return what a message of ours has in common with the room's copy of it."""
+    return row.event.get("id"), row.event.get("from")
 
 
 def _entry(name: str, finding: evidence.Finding) -> Entry:
@@ -434,11 +420,8 @@ class _Seen:
         status = self._membership.status()
         occupant = evidence.occupant_of(status, nickname) if nickname else None
         nickname = nickname if occupant is None else occupant.nickname
-        past = evidence.Past(
-            nickname,
-            there=occupant is not None or not nickname,
-            person=evidence.Person.of(occupant),
-        )
+        there = occupant is not None or not nickname
+        past = evidence.Past(nickname, there=there, person=evidence.Person.of(occupant))
         await asyncio.to_thread(past.read, self.records)
         now = time.time()
         before, kinds = past.since or now, frozenset[Kind]()
@@ -494,8 +477,7 @@ class _Seen:
             walk = await reader.walk(rooms, wanted, start=begin, end=end, backward=True)
             rows = [row async for row in walk if row.shared or row.observer.account == settings.jid]
             rows.sort(key=_order_of(rows), reverse=True)
-            outgoing = (row.event for row in rows if row.event.get("direction") == "out")
-            sent = {(event["id"], event["from"]) for event in outgoing}
+            sent = {_message_of(row) for row in rows if row.event.get("direction") == "out"}
             for number, row in enumerate(rows, len(self._cursors) + 1):
                 record = walk.record(row)._replace(number=-number)
                 event = record.event

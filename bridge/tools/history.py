@@ -76,9 +76,7 @@ async def xmpp_history(
     search = Search(
         link=link,
         room=room,
-        wanted=await paging.event_filter(
-            kinds=kinds, sender=from_, contains=contains, pattern=pattern
-        ),
+        wanted=await paging.event_filter(kinds, from_, contains, pattern),
         since=since,
         start=_time("after", after),
         end=_time("before", before),
@@ -312,9 +310,8 @@ async def read_archive(search: Search) -> dict[str, object]:
     except archive.ArchiveError as error:
         raise failed(error.fault(membership.place)) from error
     except faults.ConnectionFailedError as ended:
-        raise failed(
-            ended.fault, "The connection ended before the archive had answered:"
-        ) from ended
+        early = "The connection ended before the archive had answered:"
+        raise failed(ended.fault, early) from ended
     page.more, page.next = searched.more, _cursor(searched.next_id or "")
     if search.newest_first:
         page.entries.reverse()

@@ -159,9 +159,6 @@ def failed(fault: Fault, before: str = "", after: str = "") -> ToolError:
 
     The message ends with `NOTICE` if it quotes what a stranger chose, and only then.
     """
-    message = f"{before} {fault.message}".lstrip()
-    return ToolError(
-        noticed(message) if fault.quotes else message,
-        condition=fault.condition,
-        hint=f"{fault.hint} {after}".rstrip(),
-    )
+    message, hint = f"{before} {fault.message}".lstrip(), f"{fault.hint} {after}".rstrip()
+    message = noticed(message) if fault.quotes else message
+    return ToolError(message, condition=fault.condition, hint=hint)

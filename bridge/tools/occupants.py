@@ -179,11 +179,6 @@ def unknown_nickname(rooms: Sequence[Membership], name: str, hint: str) -> ToolE
     where = "room" if len(rooms) == 1 else "rooms"
     if not all(status.shows_all for status in statuses):
         hint = f"The {where} may hide {name_of(name)}: not everybody is shown. {hint}"
-    return ToolError(
-        noticed(
-            f"Nobody in the {where} is called {name_of(name)}. "
-            f"In the {where}: {listed(names, MAX_NAMED, name_of)}."
-        ),
-        condition="item-not-found",
-        hint=hint,
-    )
+    message = f"Nobody in the {where} is called {name_of(name)}. "
+    message += f"In the {where}: {listed(names, MAX_NAMED, name_of)}."
+    return ToolError(noticed(message), condition="item-not-found", hint=hint)

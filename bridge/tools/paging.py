@@ -222,7 +222,7 @@ def no_cursor(error: ValueError) -> ArgumentError:
 
 
 async def event_filter(
-    *, kinds: Sequence[str] | None, sender: str | None, contains: str | None, pattern: str | None
+    kinds: Sequence[str] | None, sender: str | None, contains: str | None, pattern: str | None
 ) -> EventFilter:
     """Return the filter that the caller's arguments describe.
 

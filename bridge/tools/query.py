@@ -114,9 +114,7 @@ async def xmpp_info(
     if features:
         named = [{"feature": feature} for feature in description.features]
         lists |= {"fields": _fields(description), "features": named}
-    bounded = {
-        name: [_known(item) for item in items[: MAX_ITEMS[name]]] for name, items in lists.items()
-    }
+    bounded = {name: [*map(_known, items[: MAX_ITEMS[name]])] for name, items in lists.items()}
     info = fit(_known(about), RESULT_BYTES - NOTES_BYTES, **bounded)
     for name, items in lists.items():
         if left_out := len(items) - len(info[name]):

@@ -66,9 +66,7 @@ async def xmpp_wait(
     """
     start = link.records(room).cursor if since is None else since
     awaited = ["message"] if kinds is None else kinds
-    wanted = await paging.event_filter(
-        kinds=awaited, sender=from_, contains=contains, pattern=pattern
-    )
+    wanted = await paging.event_filter(awaited, from_, contains, pattern)
     wanted = replace(
         wanted, own=from_ is not None, silent=kinds is not None, history=False, unheard=()
     )

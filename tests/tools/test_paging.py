@@ -224,6 +224,6 @@ async def test_the_newest_of_all_rooms_or_one_are_on_the_page_or_in_its_gap(
 
 async def test_what_is_wrong_with_a_pattern_is_told_in_one_line() -> None:
     with pytest.raises(ArgumentError) as refusal:
-        await event_filter(kinds=None, sender=None, contains=None, pattern="[\u202e-\n]" * 9)
+        await event_filter(None, None, None, "[\u202e-\n]" * 9)
     assert one_line(refusal.value.message) == refusal.value.message
     assert "invalid character class range" in refusal.value.message
