@@ -329,20 +329,20 @@ def instead(evidence: Evidence) -> tuple[str, str]:
     for act in reversed(evidence.past.others) if heard else ():
         seconds = act.at - heard.at if heard and act.number > heard.number else -1.0
         if 0.0 <= seconds <= ANSWER_SECONDS and speaks(act) and not act.is_own:
-            said = (
-                f"{name_of(act.sender)} said {words_of(act.body)} {seconds * 1000:,.0f} ms after "
-            )
+            said = f"{name_of(act.sender)} said {words_of(act.body)} {seconds * 1000:,.0f} ms"
             asked = f"the bridge's {words_of(heard.body if heard else '')}"
-            return act.sender, f" {said}{asked}: is that the program?"
+            return act.sender, f" {said} after {asked}: is that the program?"
     return "", ""
 
 
 def _is_explained(evidence: Evidence, group: LeftOut, answered: Sequence[Ask]) -> bool:
     """Whether messages without an answer are no sign that anything is wrong.
 
-    The occupant answers others. It has never answered a message of this form, or it has since
-    answered the same words of another sender. If it has never answered these words, it may not know
-    the command; then any later answer is enough.
+    That is so in each of these cases:
+
+    - The occupant answers others, and has never answered a message of this form.
+    - It has since answered the same words of another sender.
+    - It has never answered these words, and has answered others since: it may not know the command.
     """
     what, forms = group.asks[-1].what, [form_of(ask.asked, evidence.nickname) for ask in answered]
     since = [ask.what for ask in answered if ask.asked.number > group.last.number]

@@ -36,10 +36,11 @@ REGULAR = 0.1
 """Departures are regular if the times between them differ by no more than this fraction."""
 
 FEW = 2
-"""If others said at most so many messages for each departure, it came after one by no chance."""
+"""Others said a message just before each departure. If they said at most this many for each
+departure, that is no chance."""
 
 PULSES = 6
-"""An occupant who speaks this often in a row after the same time does so by itself."""
+"""An occupant who speaks this often in a row, always after the same pause, is not answering."""
 
 IDLE = (
     "So regular: an idle timeout? A server, a proxy or a router may end connections that are "
@@ -83,11 +84,8 @@ def namesakes(status: RoomStatus, occupant: Occupant) -> list[Occupant]:
     person = Person.of(occupant)
     are_same = [(other, person.is_same(Person.of(other))) for other in others]
     same = [other for other, is_same in are_same if is_same]
-    like = [
-        other
-        for other, is_same in are_same
-        if is_same is None and _is_like(other.nickname, occupant.nickname)
-    ]
+    unknown = [other for other, is_same in are_same if is_same is None]
+    like = [other for other in unknown if _is_like(other.nickname, occupant.nickname)]
     return [*same, *like][:MAX_NAMESAKES]
 
 
@@ -225,9 +223,8 @@ def pulse(evidence: Evidence) -> tuple[float, Record] | None:
     between = [after.at - before.at for before, after in pairwise(last[-PULSES - 1 :])]
     period = sorted(between)[len(between) // 2] if len(between) == PULSES else 0.0
     entered = evidence.past.entered
-    if not period or any(
-        abs(it - round(it / period) * period) > REGULAR * period for it in between
-    ):
+    off = (abs(it - round(it / period) * period) for it in between)
+    if not period or max(off) > REGULAR * period:
         return None
     return None if entered and entered.number > last[-1].number else (period, last[-1])
 
@@ -290,9 +287,10 @@ def done_just_before(evidence: Evidence, move: Record) -> Record | None:
 
 
 def _is_by_messages(evidence: Evidence, before: Sequence[Record | None], since: float) -> bool:
-    """Whether the messages `before` the departures led to them, and not a timer.
+    """Whether messages led to the departures, and not a timer; `before` has what came before each.
 
-    They are commands, which reset the timer of an idle connection, or others have said little else.
+    That is so if they are commands, which reset the timer of an idle connection. It is also so if
+    others have said little else.
     """
     acts = [act for act in before if act and is_message(act)]
     said = [act for act in evidence.acts if is_message(act) and not evidence.is_theirs(act)]
@@ -301,9 +299,10 @@ def _is_by_messages(evidence: Evidence, before: Sequence[Record | None], since: 
 
 
 def _cause_of_each(before: Sequence[Record | None]) -> str:
-    """Return what was `before` each departure, for a sentence; empty if that is nothing of a kind.
+    """Return what came `before` each departure, in words; empty if these have nothing in common.
 
-    What is no message counts only if one occupant did it each time: many come and go by chance.
+    An act that is no message counts only if one occupant did it each time: many come and go by
+    chance.
     """
     acts = [act for act in before if act is not None]
     if len(acts) < len(before):
@@ -396,9 +395,8 @@ def _several(
     replies, answered = list[Record](), set[str | None]()
     for reply in said:
         to = {getattr(reply.event, "reply_to", None)} & ids
-        if to := to or {
-            text for text in bodies if text in reply.body or has_arguments(text, reply.body)
-        }:
+        taken_up = (it for it in bodies if it in reply.body or has_arguments(it, reply.body))
+        if to := to or {*taken_up}:
             replies.append(reply)
             answered |= to
     if min(len(replies), len(answered)) >= HISTORY_ANSWERS:

@@ -8,6 +8,7 @@ from bisect import bisect
 from collections import Counter
 from collections.abc import Callable
 from itertools import islice, pairwise
+from math import inf
 from typing import NamedTuple, cast
 
 from bridge.text import iso, name_of, visible
@@ -196,10 +197,8 @@ def _ping(evidence: Evidence) -> Finding:
         return Finding(True, f"{who} answered a ping after {ping.seconds * 1000:.3f} ms.")
     if ping.error is not None and ping.error.condition in NOT_THERE:
         detail = f"The room shows {who}, and answers a ping to it that it is not there "
-        detail += (
-            f"({ping.error.condition}): it was put out, or lost, and the others were not told."
-            f"{presence.reconfigured(evidence)}"
-        )
+        detail += f"({ping.error.condition}): it was put out, or lost, and the others were not "
+        detail += f"told.{presence.reconfigured(evidence)}"
         hint = "Its own log says what it was told. If the room has become for members only, let an "
         hint += "admin of the room make it a member; otherwise let it join again."
         return Finding(False, detail, hint)
@@ -209,10 +208,8 @@ def _ping(evidence: Evidence) -> Finding:
     whose = ping.verdict[:1].lower() + ping.verdict[1:].rstrip(".")
     hint = "Ask xmppStatus whether the bridge is in the room, then call this again."
     if ping.alone:
-        hint = (
-            "Its program hangs, or is busy with a message, its connection is dead, or it ignores "
-            "pings: look at the program."
-        )
+        hint = "Its program hangs, or is busy with a message, its connection is dead, or it "
+        hint += "ignores pings: look at the program."
     detail = f"{who} does not answer a ping within {PING_SECONDS:g} s ({whose})"
     if evidence.answers:
         return Finding(None, f"{detail}, but it has answered what the bridge said last.")
@@ -244,9 +241,8 @@ def _loop(evidence: Evidence) -> Finding:
         soon = after.at - before.at <= TURN_SECONDS
         # People in a hurry write "?", "??", "???"; a program that reports progress adds dots.
         text, added = before.body, after.body.replace(before.body, "", 1)
-        again = (
-            text in after.body and any(map(str.isalnum, text)) and not _PROGRESS.fullmatch(added)
-        )
+        has_words = any(map(str.isalnum, text))
+        again = has_words and text in after.body and not _PROGRESS.fullmatch(added)
         repeats = repeats + 1 if in_a_row and soon and again else 0
         grows = grows + (after.body != text) if repeats else 0
         if repeats >= max(LOOP_REPEATS, asked):
@@ -402,10 +398,8 @@ def _alike_answers(evidence: Evidence) -> Finding:
         and not getattr(other.event, "own", False)
         and (outcome is not None or other.sender in like)
     ]
-    since = outcome.number if outcome else 0
-    earlier = [
-        name for name, said, other in pairs if outcome and since < other.number < said.number
-    ]
+    since = outcome.number if outcome else inf
+    earlier = [name for name, said, other in pairs if since < other.number < said.number]
     later = {
         (name, said.number)
         for name, said, other in pairs

@@ -90,9 +90,9 @@ class Finding(NamedTuple):
     hint: str = ""
     """What to do about it."""
     remark: bool = False
-    """Whether the finding never is the verdict, but adds its sentence to the verdict. Such a
-    finding rests on likeness, on what an occupant says of itself, or on what the room does not
-    show."""
+    """Whether the finding only adds its sentence to the verdict, and never is the verdict itself.
+    Such a finding rests on likeness, on what an occupant says of itself, or on what the room does
+    not show."""
     symptom: bool = False
     """Whether the finding says that something is wrong, but not why. With such a finding, a verdict
     never says that all is well."""
@@ -343,11 +343,8 @@ class Evidence(NamedTuple):
 
     def is_theirs(self, record: Record) -> bool:
         """Whether the occupant did this, as far as the room shows who had the nickname."""
-        return (
-            record.sender == self.nickname
-            and not record.is_own
-            and record.number not in self.past.foreign
-        )
+        is_under_it = record.sender == self.nickname and not record.is_own
+        return is_under_it and record.number not in self.past.foreign
 
     def was_there(self, record: Record) -> bool:
         """Whether the occupant was in the room at the time of an event, as far as we saw."""

@@ -103,7 +103,7 @@ def circles(acts: Sequence[Record], nickname: str = "") -> list[Circle]:
     ]
 
     def answers_others(circle: Circle) -> bool:
-        """Whether the circle may answer what others did before: two programs greet newcomers."""
+        """Whether each turn may answer an act of others before it: two programs greet newcomers."""
         first, _, *_ = circle.turns
         since = first.at - TURN_SECONDS
         before = sum(act.number < first.number and act.at >= since for act in acts)

@@ -174,10 +174,8 @@ def _departure(gone: Record) -> tuple[str, str]:
     """Return how an occupant left, or its new nickname, and what to do about it."""
     event, at = gone.event, iso(gone.at)
     if isinstance(event, events.NicknameChanged):
-        return (
-            f"took the nickname {name_of(event.new_nickname)} at {at}",
-            "Ask about that nickname.",
-        )
+        now = name_of(event.new_nickname)
+        return f"took the nickname {now} at {at}", "Ask about that nickname."
     assert isinstance(event, events.OccupantLeft)
     detail = f"left the room at {at}: {way_out(event)}"
     if (codes := _codes(event)) and events.meanings_of(codes):

@@ -30,7 +30,8 @@ TIMES = 2
 them for a question to it."""
 
 SHARE = 4
-"""A program answers at least a quarter of the questions in the same words; chance does not."""
+"""A program answers at least a quarter of all questions in the same words. Who answers fewer may do
+so by chance."""
 
 MAX_PROGRAMS = 20
 """Most programs of a room: the programs with the most answers."""
