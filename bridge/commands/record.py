@@ -159,13 +159,11 @@ async def _record(parsed: argparse.Namespace, read: ReadSettings) -> int:
 async def _stay(configuration: Configuration, settings: Settings, path: Place) -> bool:
     """Record until a signal or until no room can be reached; return whether it was a signal."""
     # It joins under another nickname, since a bridge may be in the room already.
-    participant = Participant(
-        settings._replace(nickname=f"{settings.nickname}-record"), history=HISTORY
-    )
+    settings = settings._replace(nickname=f"{settings.nickname}-record")
+    participant = Participant(settings, history=HISTORY)
     retention = Retention(configuration.store_days, configuration.store_mb)
-    recording = Recording(
-        participant, path, stanzas=configuration.store_stanzas, retention=retention
-    )
+    stanzas = configuration.store_stanzas
+    recording = Recording(participant, path, stanzas=stanzas, retention=retention)
     ended = asyncio.Event()
     hopeless: set[str] = set()
     news = News()

@@ -191,13 +191,8 @@ class Server:
                 state = self._states.issue(call.bound, error.questions, call.answers)
             except RpcError as refusal:
                 return self._deliver(call, Response(call.id, error=refusal.wire()))
-            result: dict[str, Json] = {
-                "resultType": "input_required",
-                "inputRequests": {
-                    name: question.wire() for name, question in error.questions.items()
-                },
-                "requestState": state,
-            }
+            asked = {name: question.wire() for name, question in error.questions.items()}
+            result = {"resultType": "input_required", "inputRequests": asked, "requestState": state}
             return self._deliver(call, Response(call.id, self._result(result, call.meta.revision)))
         if isinstance(error, ToolError):
             return self._deliver(call, self._failure(call.id, call.of, call.meta, error))
@@ -287,10 +282,9 @@ class Server:
                 return self._cancel(params)
             case Notification(method=method, params=params):
                 # We carry out a bare call without an id, and do not answer it (JSON-RPC 2.0, 4.1).
-                if method in self._catalogue.tools and not isinstance(params, list):
-                    action = self._call(
-                        message, self._catalogue.tools[method], _by_name(params), None
-                    )
+                tool = self._catalogue.tools.get(method)
+                if tool is not None and not isinstance(params, list):
+                    action = self._call(message, tool, _by_name(params), None)
                     return [action] if isinstance(action, Call) else []
                 return []
 
@@ -318,9 +312,8 @@ class Server:
             revisions.check_capabilities(meta, tool.requires)
             return self._call(request, tool, _arguments(params), meta)
         if method == "prompts/get":
-            return self._call(
-                request, self._catalogue.find_prompt(params), _arguments(params), meta
-            )
+            prompt = self._catalogue.find_prompt(params)
+            return self._call(request, prompt, _arguments(params), meta)
         if method == "subscriptions/listen":
             acknowledgement = self.subscriptions.listen(request.id, params, self._framing)
             return Send(acknowledgement, self._framing)
@@ -333,9 +326,8 @@ class Server:
         if requested is not None and not isinstance(requested, str):
             raise RpcError(jsonrpc.INVALID_PARAMS, "protocolVersion is not a string")
         revision = revisions.negotiate(requested)
-        self.session = self.session._replace(
-            revision=revision, capabilities=capabilities if isinstance(capabilities, dict) else {}
-        )
+        declared = capabilities if isinstance(capabilities, dict) else {}
+        self.session = self.session._replace(revision=revision, capabilities=declared)
         return {
             "protocolVersion": revision.date,
             "capabilities": self._capabilities(revision),

@@ -109,9 +109,8 @@ async def check(
         case "text":
             lines = reasons
         case "json":
-            encoded = _json(configuration, first, reports, times) | (
-                {"warnings": reasons} if reasons else {}
-            )
+            encoded = _json(configuration, first, reports, times)
+            encoded |= {"warnings": reasons} if reasons else {}
             lines = [json.dumps(encoded | _in_effect(configuration))]
         case "prometheus":
             lines = monitoring.exposition(settings.rooms, reports, now)
@@ -175,9 +174,8 @@ class _Screen:
         lines = results.stage(vars(stage), self._former, self.display)
         self._former = vars(stage)
         following = self._expected[self._expected.index((stage.name, stage.room)) + 1 :]
-        if (
-            not stage.ok and stage.name != SETTINGS
-        ):  # the other stages of its room are left out, or all if it has none
+        if not stage.ok and stage.name != SETTINGS:
+            # The other stages of its room are left out, or all if it has none.
             following = [each for each in following if stage.room not in (None, each[1])]
         self.put(lines, following[0][0] if following else "")
 

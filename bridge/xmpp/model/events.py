@@ -487,9 +487,8 @@ def decode(exact: Mapping[str, Any]) -> Event:
     for name, value in exact.items():
         item_type = int if name == "codes" else str
         items = value if isinstance(value, list) else ()
-        if not isinstance(value, _TYPES.get(name, ())) or not all(
-            isinstance(item, item_type) for item in items
-        ):
+        fits = all(isinstance(item, item_type) for item in items)
+        if not (fits and isinstance(value, _TYPES.get(name, ()))):
             raise ValueError(f"no event has such a {name}")
     cls = _class_of(exact)
     values: dict[str, Any] = dict.fromkeys(_required_by(cls), "")

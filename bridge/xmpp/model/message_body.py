@@ -40,6 +40,5 @@ def check_body(text: str) -> None:
     if escaped > MAX_ESCAPED_BYTES:
         problems.append(f"{escaped} bytes once escaped as XML; the most is {MAX_ESCAPED_BYTES}")
     if problems:
-        raise UnsendableError(
-            f"the message has {' and '.join(problems)}", "Send it in several messages."
-        )
+        long = f"the message has {' and '.join(problems)}"
+        raise UnsendableError(long, "Send it in several messages.")

@@ -9,22 +9,15 @@ from bridge.newest import Newest
 from bridge.text import iso, quoted, seconds_of, visible
 from bridge.wire.meaning import REMOVALS
 from bridge.xmpp.model import events
+from bridge.xmpp.model.events import Phase
 from bridge.xmpp.model.faults import Fault, similar_named
 from bridge.xmpp.model.journal import Record
 
-NO_SESSION = frozenset(
-    {events.Phase.WAITING, events.Phase.FAILED, events.Phase.CLOSED, events.Phase.RESOLVING}
-)
+NO_SESSION = frozenset({Phase.WAITING, Phase.FAILED, Phase.CLOSED, Phase.RESOLVING})
 """The phases of the connection in which it has no session."""
 
 UNDER_WAY = frozenset(
-    {
-        events.Phase.RESOLVING,
-        events.Phase.CONNECTING,
-        events.Phase.SECURING,
-        events.Phase.AUTHENTICATING,
-        events.Phase.JOINING,
-    }
+    {Phase.RESOLVING, Phase.CONNECTING, Phase.SECURING, Phase.AUTHENTICATING, Phase.JOINING}
 )
 """The phases in which an attempt is still under way."""
 
@@ -137,7 +130,7 @@ class Departure(NamedTuple):
 class RoomStatus:
     """The state of one room at a moment."""
 
-    phase: events.Phase
+    phase: Phase
     since: float
     """When the phase began, in seconds since the epoch."""
     nickname: str
@@ -226,7 +219,7 @@ class RoomStatus:
         """A sentence on what happens by itself after the last fault, and what restarts it."""
         if self.connected:
             return "Nothing is left to do: the bridge is in the room."
-        if self.phase is events.Phase.CLOSED:
+        if self.phase is Phase.CLOSED:
             return "Not tried again: the bridge is ending."
         if self.phase in UNDER_WAY:
             return "Being tried again now."
@@ -241,7 +234,7 @@ class RoomStatus:
     @property
     def connected(self) -> bool:
         """Whether we are in the room now."""
-        return self.phase is events.Phase.JOINED
+        return self.phase is Phase.JOINED
 
     @property
     def me(self) -> Occupant | None:
@@ -271,23 +264,16 @@ class RoomStatus:
         """Return why we are not in `room`. This is its status; without settings `room` is empty."""
         phase = self.phase.value
         if not room:
-            return Fault(
-                "unconfigured",
-                "The bridge has no room: its settings are incomplete or wrong.",
-                "xmppStatus lists every problem with the settings.",
-            )
-        if self.phase is events.Phase.CLOSED:
-            return Fault(
-                "recipient-unavailable",
-                f"The bridge is leaving the room {room}: it was told to end.",
-                "Start the bridge again.",
-            )
+            message = "The bridge has no room: its settings are incomplete or wrong."
+            hint = "xmppStatus lists every problem with the settings."
+            return Fault("unconfigured", message, hint)
+        if self.phase is Phase.CLOSED:
+            message = f"The bridge is leaving the room {room}: it was told to end."
+            return Fault("recipient-unavailable", message, "Start the bridge again.")
         if self.last_error is None:
-            return Fault(
-                "recipient-unavailable",
-                f"The bridge is not in the room {room} yet (phase {phase}).",
-                "Ask xmppStatus until it says connected, or allow more timeoutSeconds.",
-            )
+            message = f"The bridge is not in the room {room} yet (phase {phase})."
+            hint = "Ask xmppStatus until it says connected, or allow more timeoutSeconds."
+            return Fault("recipient-unavailable", message, hint)
         fault = self.last_error.fault
         message = f"The bridge is not in the room {room} (phase {phase}): {fault.message}"
         return Fault(fault.condition, message, fault.hint, fault.retry, fault.quotes)
@@ -296,7 +282,7 @@ class RoomStatus:
 class Room:
     """The state of one room, folded from its events."""
 
-    def __init__(self, *, nickname: str, service: str, phase: events.Phase, since: float) -> None:
+    def __init__(self, *, nickname: str, service: str, phase: Phase, since: float) -> None:
         self._occupants: dict[str, Occupant] = {}
         self._status = RoomStatus(phase, since, nickname, service)
         """The status without the occupants and the last message, which change too often."""
@@ -316,7 +302,7 @@ class Room:
         last."""
 
     @property
-    def phase(self) -> events.Phase:
+    def phase(self) -> Phase:
         """How far we are on the way into the room."""
         return self._status.phase
 
@@ -366,15 +352,14 @@ class Room:
         """Whether the presence is an occupant's, and only its payload is new."""
         known = self._occupants[presence.from_]
         explained = presence.reason is not None or presence.actor is not None
-        return not explained and _occupant(presence, known.since) == replace(
-            known, payload=presence.payload
-        )
+        changed = replace(known, payload=presence.payload)
+        return not explained and _occupant(presence, known.since) == changed
 
     def status(self) -> RoomStatus:
         """Return the state now."""
         # We keep the occupants while we are out of the room, in case the session is resumed.
         spoke = self._spoke
-        there = self._status.phase in {events.Phase.JOINING, events.Phase.JOINED}
+        there = self._status.phase in {Phase.JOINING, Phase.JOINED}
         occupants = self._occupants.items() if there else ()
         subject = self._status.subject if there else None
         return replace(
@@ -454,7 +439,7 @@ class Room:
         )
         if event.fault is not None:
             self._status = replace(self._status, last_error=LastError(event.fault, at))
-        if event.phase is events.Phase.JOINING:
+        if event.phase is Phase.JOINING:
             self._former = self._former or self._occupants
             self._occupants = {}
             self._spoke.clear()
