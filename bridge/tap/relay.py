@@ -16,11 +16,9 @@ from bridge.sandbox.scram import LOGIN, MECHANISMS, SaslLogin
 from bridge.tap.lane import MAX_HELD_BYTES, Piece, StreamLane, without
 from bridge.text import quoted
 from bridge.wire import names
-from bridge.wire.names import SASL, SASL2, SASL_CB, SM, TLS, split
+from bridge.wire.names import COMPRESS, SASL, SASL2, SASL_CB, SM, TLS, split
 from bridge.wire.xmlstream import DamagedElement
 from bridge.xmpp.link.offer import Offer, offer_in
-
-COMPRESS = "http://jabber.org/protocol/compress"
 
 CHANGES = {
     f"{{{SASL2}}}authentication": "SASL2 with Bind 2 and FAST (XEP-0388, XEP-0386, XEP-0484): it "

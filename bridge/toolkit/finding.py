@@ -77,9 +77,8 @@ def load_toolset(name: str) -> Toolset:
         log.debug("the toolset %s", one_line(name), exc_info=error)
         cause = one_line(f"{type(error).__name__}: {error}", MAX_CAUSE)
         if isinstance(error, ModuleNotFoundError):
-            cause += (
-                f"; install it for {one_line(sys.executable)}, or name its folder in PYTHONPATH"
-            )
+            python = one_line(sys.executable)
+            cause += f"; install it for {python}, or name its folder in PYTHONPATH"
         raise ToolsetError(f"{_called(name)} cannot be loaded: {cause}") from error
     if not isinstance(value, Toolset):
         raise ToolsetError(f"{_called(name)} is no Toolset but a {type(value).__name__}")

@@ -120,12 +120,10 @@ class ScramClient:
         This takes up to a second, for the salted password (RFC 5802, section 3, `Hi`). The GIL is
         released meanwhile.
         """
-        salted_password = hashlib.pbkdf2_hmac(
-            self._hash, password.encode(), self.salt, self.iterations
-        )
+        salted = hashlib.pbkdf2_hmac(self._hash, password.encode(), self.salt, self.iterations)
         without_proof = f"c={b64encode(self._bound).decode()},r={self._server_nonce}"
         auth_message = f"{self._first_bare},{self._server_first},{without_proof}".encode()
-        proof, self._signature = proofs(self._hash, salted_password, auth_message)
+        proof, self._signature = proofs(self._hash, salted, auth_message)
         return f"{without_proof},p={b64encode(proof).decode()}"
 
     def verify(self, message: str) -> None:

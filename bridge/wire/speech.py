@@ -142,9 +142,8 @@ def circles(messages: Iterable[Utterance]) -> Iterator[Circle]:
 
 def _circles_in(turns: Sequence[Utterance]) -> Iterator[Circle]:
     for size in range(2, MAX_CIRCLE + 1):
-        again = [
-            before.who == after.who for before, after in zip(turns, turns[size:], strict=False)
-        ]
+        pairs = zip(turns, turns[size:], strict=False)
+        again = [before.who == after.who for before, after in pairs]
         first = 0
         for goes_on, group in groupby(again):
             last = first + len([*group])
@@ -192,9 +191,8 @@ def odd_letter(text: str) -> str:
     names = {letter: unicodedata.name(letter, "").split(" ")[0] for letter in word}
     known = [name for name in map(names.get, word) if name in ALPHABETS]
     odd = [it for it in word if unicodedata.normalize("NFKC", it) != it]
-    odd += [
-        it for it in word if names[it] in ALPHABETS and names[it] != max(known, key=known.count)
-    ]
+    usual = max(known, key=known.count, default="")
+    odd += [it for it in word if names[it] in ALPHABETS and names[it] != usual]
     return "".join(odd[:1])
 
 

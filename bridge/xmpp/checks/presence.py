@@ -130,9 +130,8 @@ def _is_unclear(event: events.Event) -> bool:
 def _left_unseen(past: Past) -> str:
     """Return that an occupant left while the bridge was out; empty if the bridge saw it leave."""
     joined = [it for it in past.moves[:1] if isinstance(it.event, events.OccupantJoined)]
-    came = max(
-        [*filter(None, [past.presence_on_entry]), *joined], key=lambda it: it.number, default=None
-    )
+    presences = [*filter(None, [past.presence_on_entry]), *joined]
+    came = max(presences, key=lambda it: it.number, default=None)
     if came is None or (past.gone and past.gone[0].number > came.number):
         return ""
     return f"was in the room at {iso(came.at)}, and not when the bridge came back to it"

@@ -341,9 +341,8 @@ class Connection:
             features = await self._negotiation.features()
             if features.find(STARTTLS) is None:
                 if self._settings.allow_plaintext:
-                    self._on_finding(
-                        "no TLS: the server offers none, and XMPP_ALLOW_PLAINTEXT is set"
-                    )
+                    warning = "no TLS: the server offers none, and XMPP_ALLOW_PLAINTEXT is set"
+                    self._on_finding(warning)
                     return None, features
                 raise ConnectionFailedError(faults.of("no-starttls", self.place))
             expected = (PROCEED, REFUSED)
