@@ -213,12 +213,11 @@ async def try_out(command: Sequence[str], env: Mapping[str, str]) -> Trial:
     It runs in the root folder, since a client starts it in whatever project it works on. Raises
     `RegistrationError`.
     """
-    kept = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+    passed_on = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+    env = {**passed_on, **env}
     logged = deque[str](maxlen=1)
     try:
-        server = await ServerProcess.start(
-            command, environment={**kept, **env}, cwd=Path("/"), stderr=PIPE
-        )
+        server = await ServerProcess.start(command, environment=env, cwd=Path("/"), stderr=PIPE)
         server.on_log_line = logged.append
         try:
             mcp = Client(server)

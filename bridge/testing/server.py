@@ -131,9 +131,8 @@ class FixtureServer:
         if (password := variables["XMPP_PASSWORD"]) not in self._secrets:
             self._secrets.add(password)
             self._mask = Mask(self._secrets)
-            self._report_mask = Mask(
-                secret for secret in self._secrets if len(secret) >= MIN_MASKED
-            )
+            long = (secret for secret in self._secrets if len(secret) >= MIN_MASKED)
+            self._report_mask = Mask(long)
         return Environment({name: value for name, value in variables.items() if value})
 
     async def actor(self, nickname: str, **options: str) -> ActorProxy:

@@ -200,15 +200,14 @@ class Intake:
         stamp: Prosody stamps the current one. What the room says in its own name may come before
         the history.
         """
+        is_open = self.history.is_open(now)
         match event:
             case SubjectChanged():
                 self.history.close()
             case MessageReceived(type="groupchat", delayed_from=None, body=body, sender=sender):
                 if body and sender:
                     self.history.close()
-            case MessageReceived(type=type_) if type_ != "groupchat" or not self.history.is_open(
-                now
-            ):
+            case MessageReceived(type=type_) if type_ != "groupchat" or not is_open:
                 event = event._replace(
                     source=Source.LIVE, delayed_from=None, stamped_at=None, stamped_by=None
                 )
