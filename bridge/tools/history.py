@@ -128,6 +128,14 @@ class Search:
         """Whether the caller asks for events of the time `at`."""
         return (self.start or at) <= at <= (self.end or at)
 
+    def leave_out_copies(self) -> set[str]:
+        """In `brief`, want of what we sent only what no room sent back; return the ids of that."""
+        rooms = (membership.room for membership in self.link.participant.memberships)
+        unheard = {id_ for room in rooms for id_ in room.unheard}
+        if self.brief:
+            self.wanted = replace(self.wanted, unheard=unheard)
+        return unheard
+
     def entry(self, event: Event, exact: Callable[[], Entry]) -> Entry | None:
         """Return the entry of `event`, whose exact form `exact` makes; None if it is not wanted."""
         if not self.wanted.matches(event):
@@ -150,10 +158,7 @@ class Search:
 async def read_memory(search: Search) -> dict[str, object]:
     """Fill the page from the journal."""
     page, since = search.page, search.since
-    rooms = (membership.room for membership in search.link.participant.memberships)
-    if search.brief:
-        unheard = {id_ for room in rooms for id_ in room.unheard}
-        search.wanted = replace(search.wanted, unheard=unheard)
+    search.leave_out_copies()
     journal, records = search.link.participant.journal, search.link.records(search.room)
     if since is None and search.start is not None:
         since = paging.OLDEST
@@ -252,9 +257,7 @@ async def read_store(search: Search) -> dict[str, object]:
 async def _add_recorded(search: Search, walk: Walk, seen: Sequence[Record]) -> None:
     """Add what the store has; `seen` are the records in memory that it may lack."""
     page, journal = search.page, search.link.participant.journal
-    unheard: set[str] = set()
-    if search.brief:
-        search.wanted = replace(search.wanted, unheard=unheard)
+    unheard = search.leave_out_copies()
     messages = [record.event for record in seen if isinstance(record.event, MessageReceived)]
     came = {(message.reflects or message.id, message.from_) for message in messages}
 

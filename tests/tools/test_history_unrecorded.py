@@ -193,6 +193,21 @@ async def test_what_a_locked_store_does_not_take_is_told(
     assert (bodies(page), page["next"].count("+")) == (["later"], 0)
 
 
+async def test_what_the_room_has_not_sent_back_is_told_once_while_the_store_is_locked(
+    path: Path, night: Night, day: Day
+) -> None:
+    day.enters()
+    with closing(sqlite3.connect(path, isolation_level=None)) as lock:
+        lock.execute("BEGIN IMMEDIATE")
+        day.happens(events.MessageSent(ME, "McpDebug", "is it lost?", "1"))
+        page = await day.page()
+        assert bodies(page) == ["early", "is it lost?"]
+        lock.execute("ROLLBACK")
+    await day.recording.recorder.flush()
+    night.hears(_said("yes"))
+    assert bodies(await day.page(since=page["next"])) == ["yes"]
+
+
 async def read_on(day: Day, page: dict[str, Any], limit: int) -> list[str]:
     """Return the bodies of a page and of all that follow it, in pages of this size."""
     told = bodies(page)
