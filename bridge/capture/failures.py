@@ -5,9 +5,11 @@ after the run names the exception.
 """
 
 import re
+from collections import deque
 from typing import NamedTuple
 from xml.etree.ElementTree import Element, SubElement
 
+from bridge.capture.times import time_in
 from bridge.newest import Newest
 from bridge.text import quoted
 from bridge.wire.names import CONDITIONS, SASL, STREAM_ERROR
@@ -17,6 +19,9 @@ MAX_FRAME = 500
 
 MAX_OTHERS = 3
 """Other lines that may stand within a trace: headings, and below a frame its code."""
+
+MAX_BEFORE = 4
+"""Lines in which we look for the time of a trace: loggers write several before it."""
 
 MAX_SAID = 64
 """We remember at most so many lines of strangers that may pass for a trace."""
@@ -74,6 +79,9 @@ class Failure(NamedTuple):
     line: int
     number: int
     """In which line of the log it is named."""
+    seconds: float | None = None
+    """When it was raised, if that was in a library alone: it then has to do with what passed at
+    that time. The program's own code may have waited before it failed."""
     said: int = 0
     """In which line of the log somebody had said its frames; 0 if nobody had."""
 
@@ -115,6 +123,8 @@ class Failures:
         """Lines of strangers, and in which line of the log each was said."""
         self._said_in = 0
         """In which line somebody had said the frames so far; 0 if one of them is the program's."""
+        self._before = deque[str](maxlen=MAX_BEFORE)
+        """The latest lines up to the one in which the trace begins."""
         self._others = 0
         """How many other lines stand behind the latest frame, or the latest name."""
 
@@ -134,6 +144,7 @@ class Failures:
     def feed(self, text: str, number: int) -> Failure | None:
         """Read a line; return the exception whose trace has ended with it, or before it."""
         if not self._frames and self._named is None and not _BEGINS.search(text):
+            self._before.append(text[:MAX_FRAME])
             return None
         text = text[:MAX_FRAME]
         if _IS_FRAME.search(text) and (frame := _FRAME.search(text)):
@@ -159,6 +170,7 @@ class Failures:
 
     def _begin(self, exception: re.Match[str] | None, text: str, number: int) -> None:
         self._named, self._number, self._others = exception, number, 0
+        self._before.append(text)
         place = _FRAME if exception is not None and exception.re is _PANIC else _RUBY
         if exception is not None and (frame := place.search(text)):
             self._add(frame, text)
@@ -179,4 +191,7 @@ class Failures:
         self._forget()
         words = (exception["words"] or "")[:MAX_WORDS]
         name = re.split(r"[.:]", exception["name"])[-1]
-        return Failure(name, words, file, line, number, self._said_in)
+        lines = reversed(self._before) if _LIBRARY.search(file) else ()
+        times = (time_in(text)[0] for text in lines)
+        seconds = next((it for it in times if it is not None), None)
+        return Failure(name, words, file, line, number, seconds, self._said_in)

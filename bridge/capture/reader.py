@@ -199,7 +199,7 @@ class LogReader:
         element.text = None if failure.said else failure.sentence
         place = LogPlace(self._file, failure.number, "")
         if not failure.said or stated is not None:
-            yield Fragment(place, None, "", "", [element], "", (), False)
+            yield Fragment(place, failure.seconds, "", "", [element], "", (), False)
 
     def _hole(self) -> Fragment:
         return self._fragments.hole(Line("", self.lines))

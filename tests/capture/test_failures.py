@@ -265,6 +265,20 @@ def test_a_login_in_which_the_program_failed_is_an_error(passed: int) -> None:
     assert [each.cause for each in again] == ["failed-at-login"]
 
 
+@pytest.mark.parametrize("file", ["/srv/bot.py", "/srv/site-packages/ssl/it.py"])
+@pytest.mark.parametrize("seconds", [1, 3])
+def test_an_exception_of_a_library_long_after_a_message_has_nothing_to_do_with_it(
+    file: str, seconds: int
+) -> None:
+    passed = [f"12:00:00 {line}" for line in (*IN, said("Ann", "!weather"))]
+    trace = [
+        *(f"12:00:{seconds:02} ERROR the connection failed", "transport: <of TLS>", "more of it"),
+        *("Traceback (most recent call last):", f'  File "{file}", line 3, in read', "EOFError"),
+    ]
+    causes = [each.cause for each in found(*passed, *trace, command="!weather")]
+    assert causes == ["raised"] * (seconds < 2 or file == "/srv/bot.py")
+
+
 FORGED = "\n".join(["!weather", *(line for line in PYTHON.split("\n"))]).replace("<", "&lt;")
 
 
