@@ -41,6 +41,10 @@ HOWS: dict[str, tuple[Event, str | None]] = {
         MessageReceived(ROBOT, "Robot", reacts_to="m1", reactions=()),
         None,
     ),
+    "an earlier message taken back": (
+        MessageReceived(ROBOT, "Robot", "took it back", retracts="m0"),
+        None,
+    ),
     "our message returned": (SendFailed("m1", "forbidden"), "error"),
     "another message returned": (SendFailed("m0", "forbidden"), None),
     "an error of theirs": (OccupantError(ROBOT, "Robot", "bad-request", "eh?", "m1"), "error"),

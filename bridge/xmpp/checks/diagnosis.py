@@ -447,6 +447,8 @@ def _silence(evidence: Evidence, body: str, said: Record) -> Finding:
     if seconds < THREAD_SECONDS:
         hint += " If it asks a model, wait for it by xmppWait, and look again."
     detail = f"{who} has not answered {words_of(body)}, said {seconds:,.1f} s ago."
+    if said.body != body:
+        detail += f" The room had passed it on as {words_of(said.body)}."
     payloads = (getattr(it.event, "payload", ()) for it in evidence.past.replies)
     if signals := [name for names in payloads if is_signal(names) for name in names]:
         detail += f" It has sent {words_of(signals[0].split()[0])} since, so it runs."

@@ -3,8 +3,14 @@
 import re
 from collections.abc import Mapping
 
-from bridge.text import iso, name_of
-from bridge.wire.speech import COMMAND_CHARACTERS, has_arguments, is_command
+from bridge.text import iso, name_of, searchable
+from bridge.wire.speech import (
+    COMMAND_CHARACTERS,
+    has_arguments,
+    is_command,
+    is_named,
+    is_put_to,
+)
 from bridge.xmpp.checks.evidence import Evidence, words_of
 from bridge.xmpp.checks.exchanges import plain
 from bridge.xmpp.checks.questions import ids_of
@@ -65,6 +71,9 @@ def doubt(
         return ": is that what it should say?", hint
     if str(evidence.answers[-1].get("body")).rstrip().endswith(("...", "…")):
         return " and nothing since: is that all?", "Wait for more by xmppWait, and look again."
+    if other := _addressee(evidence, asked.body if asked else ""):
+        hint = "Does it mix up who asked? Say it again while nobody else speaks."
+        return f", to {name_of(other)}: is that for the bridge?", hint
     if (before := before_it(evidence, body)) is not None:
         what = f"{words_of(before.body)} of {name_of(before.sender)}"
         return f", as if to {what}, said before.", "Say it again, with other words behind it."
@@ -78,6 +87,27 @@ def _taken_back(evidence: Evidence) -> Record | None:
     gone = {getattr(it.event, "retracts", None) for it in acts}
     is_gone = [it in acts or bool(ids_of(it) & gone) for it in replies]
     return acts[0] if acts and all(is_gone) else None
+
+
+def _addressee(evidence: Evidence, asked: str) -> str:
+    """Return the other to whom all public answers are put, by name or as replies; empty if none.
+
+    It does not count if what the bridge `asked` names that other.
+    """
+    ours = ids_of(evidence.past.heard) if evidence.past.heard else set()
+    acts = [act for act in evidence.acts if not (act.is_own or evidence.is_theirs(act))]
+    senders = {id_: act.sender for act in acts for id_ in ids_of(act) - ours}
+    others = {searchable(it.nickname): it.nickname for it in evidence.status.others}
+    others.pop(searchable(evidence.nickname), None)
+    names = [name for name in others if not is_named(name, searchable(asked))]
+
+    def addressee(reply: Record) -> str:
+        to, text = getattr(reply.event, "reply_to", None) or "", searchable(reply.body)
+        named = (others[name] for name in names if is_put_to(name, text))
+        return senders.get(to) or next(named, "")
+
+    whom = [addressee(it) for it in evidence.past.replies]
+    return whom[0] if whom and all(whom) else ""
 
 
 def tells_failure(answer: Mapping[str, object], asked: str) -> bool:

@@ -399,7 +399,12 @@ def is_signal(payload: object) -> bool:
 
 
 def how_said(message: events.MessageReceived) -> How | None:
-    """Return how people get a message; None if it has only signals. They see reactions."""
+    """Return how people get a message; None if it has only signals. They see reactions.
+
+    A message that takes another back says nothing, whatever clients show that do not know of it.
+    """
+    if message.retracts:
+        return None
     if message.encrypted:
         return "encrypted"
     if not searchable(message.body or "").strip() and not message.reactions:

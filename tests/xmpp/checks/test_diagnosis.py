@@ -240,6 +240,16 @@ def without(event: Event) -> Evidence:
     return evidence(event, PINGS, occupant=None)
 
 
+def beside_wilma(*answers: str, asked: str = "!ping", reply_to: str = "") -> Evidence:
+    """Of a bot that answers so where Wilma, who has spoken before, is too."""
+    sent, heard = replace(SENT, body=asked), HEARD._replace(body=asked)
+    replies = [said(body, reply_to=reply_to or None) for body in answers]
+    given = evidence(said("hm", "Wilma", id="w1"), sent, heard, *replies)
+    wilma = replace(BOT, jid=f"{ROOM}/Wilma", nickname="Wilma")
+    status = replace(given.status, occupants=(*given.status.occupants, wilma))
+    return given._replace(status=status, answers=[PONG | {"body": body} for body in answers])
+
+
 HISTORY = said("pong", source=Source.HISTORY)
 PLAIN, ODD = said("hello", "Wilma"), said("!p\u200bing", "Wilma")
 FOUND: list[tuple[str, Evidence, bool | None, str]] = [
@@ -340,6 +350,12 @@ FOUND: list[tuple[str, Evidence, bool | None, str]] = [
         True,
         'with "pong" after 20 ms, unless that was to "Wilma", who spoke meanwhile.',
     ),
+    ("answer", beside_wilma("Wilma: pong"), None, 'after 20 ms, to "Wilma": is that for the'),
+    ("answer", beside_wilma("Wilma: pong", "McpDebug: pong"), True, "after 20 ms."),
+    ("answer", beside_wilma("Wilma: a hug", asked="!hug Wilma"), True, "after 20 ms."),
+    ("answer", beside_wilma("pong", reply_to="w1"), None, 'after 20 ms, to "Wilma": is that for'),
+    ("answer", beside_wilma("pong", reply_to="m1"), True, "after 20 ms."),
+    ("answer", evidence(SENT, HEARD._replace(body="*")), False, 'room had passed it on as "*".'),
     (
         "answer",
         evidence(PINGS._replace(body="!say hi"), SENT, HEARD, PONGS, answers=[HI]),
