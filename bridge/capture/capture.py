@@ -24,8 +24,10 @@ MAX_OPEN = 100
 """We follow at most so many streams at once. With more, we give up a stream that has ended, else a
 stream that never got in, else the stream that was silent for longest."""
 
-REFUSALS = frozenset({"refused-request", "refused-outside", "bind-refused", "unbound"})
-"""The causes of notes and warnings on a request that was refused."""
+REFUSALS = frozenset(
+    {"refused-request", "refused-outside", "bind-refused", "unbound", "presence-bounced"}
+)
+"""The causes of notes and warnings on what was refused to a client that may not need it."""
 
 MIN_CUTS = 3
 """If so many streams of a client end after the same time, a finding says so."""

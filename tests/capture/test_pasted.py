@@ -11,6 +11,7 @@ from bridge.wire.names import HEADER as HEADER_TAG
 from bridge.wire.names import STREAM_ERROR as STREAM_ERROR_TAG
 from tests.capture.logs import (
     ACCOUNT,
+    BIND,
     HEADER,
     JOIN,
     LOGIN,
@@ -252,6 +253,14 @@ NAMED: dict[str, tuple[list[str], str]] = {
     "presence that another address than a room refused": (
         [OTHER.format("ann@x.example")],
         '"ann@x.example" refused the client\'s presence (gone) ("no more")',
+    ),
+    "presence that another address than a room refused, and little else": (
+        [OTHER.format("ann@x.example")],
+        "Whether there was an error is not known",
+    ),
+    "a refused resource, and little else": (
+        [f"<<< <iq type='error' id='b'><bind xmlns='{BIND}'/>{error('conflict')}</iq>"],
+        "Whether there was an error is not known",
     ),
     "presence of a component that the server refused, to the address it was from": (
         [f"<presence to='ann@x.example' type='error'>{error('bad-request')}</presence>"],
