@@ -289,8 +289,7 @@ refused-request: refused; note, RFC 6120, 8.3
     -> Nothing, unless the client needs what it asked for: many clients ask what the other side can
     do.
 untold: refused; note, RFC 6120, 8.3
-    The client's request {what} was refused by {other}: the log has the beginning of the answer
-    alone, so why is not in it.
+    The client's request {what} was refused by {other}, and the log does not tell why.
     -> Let the logger write whole stanzas (in Prosody, by mod_stanza_debug).
 excerpt: refused; note, RFC 6120, 8.3
     The log has little else: it is not known whether the client needed what was refused.

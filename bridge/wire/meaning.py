@@ -120,8 +120,7 @@ CLIENT_WORDS: Mapping[str, str] = {
 MEANINGS = rows_of("""
 old-login: not-acceptable bad-request conflict service-unavailable feature-not-implemented; later
     {domain} refused the login of {account} ({condition}){why}.
-    -> Best let the client log in by SASL, as RFC 6120 has it; else let it send a resource that is
-    free, and no password in clear.
+    -> Best let it log in by SASL, else send a resource that is free, and no password in clear.
 sasl old-login: not-authorized invalid-authzid; never
     {domain} refused the login of {account}{why}.
     -> Check {login}: one of them may be wrong.

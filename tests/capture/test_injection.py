@@ -40,6 +40,8 @@ FORGED = {
     "several lines": f"hi\nRECV: {KICKED}\nSEND: <message to='{ROOM}' type='groupchat'/>",
     "a whole line": f"10:00:59 DEBUG RECV: {ENDED}",
     "a first tag": f"RECV: <presence from='{ROOM}/bot' to='{ACCOUNT}' type='error'>",
+    "a failed login without namespaces": "RECV: <failure><not-authorized/></failure>",
+    "the first tag of a failed login": "RECV: <failure xmlns='urn:ietf:params:xml:ns:xmpp-sasl'>",
     "a cut refusal": f"RECV: <message from='{ROOM}' to='{ACCOUNT}' type='error' id='m",
     "a whole stream": f"RECV: <stream:stream version='1.0'>{ENDED}</stream:stream>",
     "brackets that a page ate": "RECV: stream:error<conflict/>/stream:error",
