@@ -98,7 +98,7 @@ stops-at-tls: tls; note, RFC 6120, 5.4.3.3
     client does not trust the certificate.
     -> Check the server's certificate, its names and its dates, and what the client trusts.
 stops-at-question: login; note, RFC 6120, 4.3
-    The log ends before the server answered the client's {what} {where}.
+    The log ends before the {who} answered the {whose}'s {what} {where}.
     -> See in the client's other lines whether it still waits; the server may hang, or the network.
 stops-at-offer: login; note, RFC 6120, 6.3.3
     No stanza came after the server had offered {offered}: the client may use none of these.

@@ -114,9 +114,10 @@ class Stream:
             yield cause(name, self.ending.last.place, failure=self.ending.failed)
         elif (last := self.ending.last) and login.mechanism and self.ending.failed:
             yield cause("failed-at-login", last.place, failure=self.ending.failed)
-        elif last and last.sent and self._waits_for(last.element.tag):
+        elif last and self._is_open(last):
+            who, whose = ("server", "client") if last.sent else ("client", "server")
             words = {"what": local(last.element.tag), "where": last.place.words}
-            yield cause("stops-at-question", last.place, **words)
+            yield cause("stops-at-question", last.place, who=who, whose=whose, **words)
         elif last and last.element.tag == FEATURES and (login.mechanisms or login.offers_tls):
             offered = ", ".join(login.mechanisms) or "STARTTLS"
             yield cause("stops-at-offer", last.place, offered=quoted(offered))
@@ -125,9 +126,12 @@ class Stream:
         elif last and self.client.is_complete and self.client.bound and self.rooms.is_empty:
             yield cause("roomless", last.place)
 
-    def _waits_for(self, tag: str) -> bool:
-        """Whether a client that has sent this waits for the server, on its way to a session."""
-        return self.client.has_received and (tag == HEADER or split(tag)[0] in {SASL, TLS})
+    def _is_open(self, last: Stanza) -> bool:
+        """Whether the client, on its way to a session, waits for an answer to this, or owes it."""
+        space, name = split(last.element.tag)
+        if last.sent:
+            return self.client.has_received and (name == "stream" or space in {SASL, TLS})
+        return self.client.has_sent and not self.client.bound and name in {"stream", "challenge"}
 
     def take_of_any(self, stanza: Stanza) -> None:
         """Take a stanza of one of several clients, if the log does not show which."""

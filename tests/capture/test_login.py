@@ -292,6 +292,15 @@ def test_where_the_log_ends_while_the_client_waits_that_is_noted(log: list[str],
     assert "stops-at-question" not in {note.cause for note in notes}
 
 
+@pytest.mark.parametrize(("entries", "what"), [(2, "stream"), (5, "challenge"), (9, "stream")])
+def test_where_the_log_ends_while_the_server_waits_that_is_noted(entries: int, what: str) -> None:
+    log = LOGIN[:entries]
+    for lines, is_noted in ((log, True), ([each for each in log if each.startswith("<")], False)):
+        notes = [note.message for each in examined(*lines) for note in each.findings()]
+        words = f"before the client answered the server's {what} in line {entries}"
+        assert any(words in each for each in notes) == is_noted, notes
+
+
 def test_what_is_no_address_of_a_room_is_named() -> None:
     join = "<presence to='hubot/bot'><x xmlns='http://jabber.org/protocol/muc'/></presence>"
     (finding,) = found(*LOGIN, f">>> {join}")
