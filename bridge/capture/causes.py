@@ -347,8 +347,9 @@ bodiless: misplaced; error, RFC 6121, 5.2.3
     people can see.
     -> Put the answer into the body.
 error-to-room: misplaced; error, RFC 6120, 8.3.1
-    The client sent an error to the whole room {room}.
-    -> Do not answer messages of a room with errors; rooms put out who sends them.
+    The client sent an error to the whole room {room}{why}.
+    -> Do not answer messages of a room with errors; rooms put out who sends them. Some libraries do
+    so if the program fails on a message: its log has the exception.
 answers-itself: misplaced; error, XEP-0045, 7.4
     The client answers its own messages in the room {room}.
     -> Pass over messages whose from is the client's own occupant JID.

@@ -427,7 +427,8 @@ def misplaced(
         may_be_room = "@" in room and not (client.is_complete or element.get("from"))
         is_room = rooms.at(room) or (may_be_room and client.other_side(room))
         if is_room and not nickname:
-            yield cause("error-to-room", message.place, about=room)
+            text = names.error_of(element).text
+            yield cause("error-to-room", message.place, about=room, why=text)
         return
     heard = talk.just_heard(message)
     if heard is None or not (rooms.at(heard.room) and heard.is_public and _has_content(element)):

@@ -603,8 +603,8 @@ NAMED: dict[str, tuple[list[str], str]] = {
         'The message to "…" was refused',
     ),
     "an error to a room, without the join": (
-        [f">>> <message to='{ROOM}' type='error'><received xmlns='r'/></message>"],
-        f'sent an error to the whole room "{ROOM}"',
+        [f">>> <message to='{ROOM}' type='error'><error><text>oh</text></error></message>"],
+        f'sent an error to the whole room "{ROOM}" ("oh").',
     ),
     "a password that the server does not change": (
         [
