@@ -83,6 +83,8 @@ class Conclusion(NamedTuple):
 def find(evidence: Evidence) -> Conclusion:
     """Return what the evidence says: the first cause, or that all is well, or what is missing."""
     findings = {name: look(evidence) for name, look in FINDINGS.items()}
+    if findings["answer"].ok and findings["loop"].symptom:  # it also says something by itself
+        findings["loop"] = findings["loop"]._replace(remark=True, symptom=False, ok=None)
     wrong = [
         name
         for name, finding in findings.items()

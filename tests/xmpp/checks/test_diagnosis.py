@@ -469,6 +469,16 @@ def test_who_says_the_same_by_itself_has_not_answered_twice(before: str, outcome
     assert conclusion.outcome == outcome
 
 
+@pytest.mark.parametrize(("answer", "outcome"), [("pong", "well"), ("", "unknown")])
+def test_an_answer_clears_who_also_says_the_same_by_itself(answer: str, outcome: str) -> None:
+    ticks = [said("tick")] * (LOOP_REPEATS + 1)
+    answers = [PONG] if answer else []
+    given = (*ticks, *_exchange(9, *[said(answer)] * len(answers)))
+    conclusion = find(evidence(*given, seconds=0.5, answers=answers))
+    assert conclusion.outcome == outcome
+    assert '"Robot" says the same again and again: at' in conclusion.verdict
+
+
 def test_what_the_room_tells_because_we_came_is_nobodys_question() -> None:
     before = (came("Wilma"), came("Fred"), SUBJECT, ENTERED)
     sent, heard = replace(SENT, id="m9"), HEARD._replace(id="m9")
