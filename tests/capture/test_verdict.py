@@ -219,6 +219,28 @@ def test_the_verdict_clears_nobody_without_ground(case: str) -> None:
     assert bool(words) or conclusion == "No error was found."
 
 
+PINGS = [*IN, said("Ann", "!ping"), says("pong"), said("Ann", "!ping")]
+
+
+@pytest.mark.parametrize(
+    ("log", "words"),
+    [
+        (PINGS, "bot.log:17: 1 message named the client, or was a command, and was not answered"),
+        ([*PINGS, says("pong")], ""),
+        ([*PINGS, said("Ann", "bot: hi")], "bot.log:17: 1 message named the client"),
+        ([*IN, said("Ann", "bot: hi")], ""),
+    ],
+)
+def test_a_command_that_was_named_is_noted_though_the_log_ends_too_soon(
+    log: list[str], words: str
+) -> None:
+    (stream,) = examined(*log, command="!ping")
+    conclusion = verdict(stream.findings())
+    assert conclusion.startswith("No error was found.")
+    assert words in conclusion
+    assert bool(words) or conclusion == "No error was found."
+
+
 SM = "xmlns='urn:xmpp:sm:3'"
 CHAT = says("hi", "ann@example.org", "chat")
 MANAGED = [*LOGIN, f">>> <enable {SM}/>", f"<<< <enabled {SM}/>", f">>> <a {SM} h='{{}}'/>"]
