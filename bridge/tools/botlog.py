@@ -10,14 +10,14 @@ from bridge.capture.capture import Capture
 from bridge.capture.examined import Examined
 from bridge.capture.finding import Severity
 from bridge.capture.reader import MAX_LINE_BYTES, LogReader
-from bridge.capture.rooms import Room
+from bridge.capture.rooms import Room, RoomState
 from bridge.capture.stanza import Stanza
 from bridge.capture.times import time_in
 from bridge.capture.verdict import NO_ERROR, explanation, verdict
 from bridge.capture.waiting import PATIENCE_SECONDS
 from bridge.recording.tapped import files_about, files_for, is_written
 from bridge.text import iso, name_of, quoted
-from bridge.tools.delivery import Delivery, has_seat, is_outside
+from bridge.tools.delivery import Delivery, has_seat
 from bridge.xmpp.checks.evidence import Evidence, Finding, words_of
 from bridge.xmpp.checks.questions import asks_of, left_out
 
@@ -35,6 +35,9 @@ UNSEEN = "not-yet-rejoined"
 
 LEFT = "left"
 """The cause of the note that the client itself left the room."""
+
+NEVER_IN = frozenset({RoomState.ASKED, RoomState.REFUSED})
+"""The states of a room into which a client has never come."""
 
 MAX_SEATS = 3
 """Most occupants of other rooms that a finding names."""
@@ -212,8 +215,8 @@ def tapped(folder: Path, evidence: Evidence) -> tuple[Path, Finding] | None:
     """Return the file in which `tap` kept the occupant's stream in the room, and what it says.
 
     If no stream is the occupant's, and nobody in the room has the nickname, a client may be meant
-    that `tap` was told is for the room, and that never asked to join one. Return None if no file
-    has either. This may take seconds.
+    that `tap` was told is for the room, and that never came into any. Return None if no file has
+    either. This may take seconds.
     """
     is_absent = evidence.occupant is None
     for path in files_about(folder, evidence.room, evidence.nickname):
@@ -230,16 +233,17 @@ def tapped(folder: Path, evidence: Evidence) -> tuple[Path, Finding] | None:
             until = evidence.now if is_written(path) else None
             is_new = until is not None or evidence.now - path.stat().st_mtime < OLD_SECONDS
             streams = _BotLog(evidence).streams_of(path, until) if is_new else ()
-            if streams and all(map(is_outside, streams)):
+            if streams and all(it.state in NEVER_IN for it in _seats(streams)):
                 return path, _outside(path, streams)
     return None
 
 
 def _outside(path: Path, streams: Sequence[Examined]) -> Finding:
-    """Return what is wrong with a client of the room that asked to join none."""
+    """Return what is wrong with a client of the room that never came into any."""
     findings = [finding for each in streams for finding in each.findings()]
     cause = explanation(findings)
-    why = f"{cause.name}: {cause.message}" if cause else "It has not asked to join."
+    asked = "It was not let in." if _seats(streams) else "It has not asked to join."
+    why = f"{cause.name}: {cause.message}" if cause else asked
     why += " It is not connected now." if streams[-1].stream.client.ended else ""
     who = f"Behind tap, {quoted(path.stem)} should be in this room by its settings"
     return Finding(None, f"{who}, and never was. {why}", cause.hint if cause else "", remark=True)

@@ -15,7 +15,7 @@ from bridge.xmpp.checks.diagnosis import Conclusion, find
 from bridge.xmpp.checks.evidence import Evidence
 from bridge.xmpp.model.events import MessageReceived, MessageSent
 from tests.capture import logs
-from tests.capture.logs import HEADER, IN, LOGIN, ROOM
+from tests.capture.logs import ASK, HEADER, IN, LOGIN, ROOM
 from tests.xmpp.checks import watching
 
 ASKED = 1_000_000.0
@@ -164,6 +164,8 @@ def test_an_error_is_told_with_what_it_did(tmp_path: Path) -> None:
         ([*IN, logs.out(307)], "removed: The client was kicked"),
         ([*LOGIN], '"bot@example.org" should be in this room by its settings, and never was. It'),
         ([f">>> {HEADER}", f"<<< {HEADER}", SECRET, REFUSED], "and never was. login: "),
+        ([*LOGIN, ASK.replace("/bot", "")], "and never was. join: The client asked to join the"),
+        ([*LOGIN, ASK.replace("room", "roam")], "and never was. It was not let in."),
     ],
 )
 @pytest.mark.parametrize("runs", [True, False])
