@@ -454,8 +454,10 @@ def _silence(evidence: Evidence, body: str, said: Record) -> Finding:
     payloads = (getattr(it.event, "payload", ()) for it in evidence.past.replies)
     if signals := [name for names in payloads if is_signal(names) for name in names]:
         detail += f" It has sent {words_of(signals[0].split()[0])} since, so it runs."
-    detail += answering.instead(evidence)[1]
-    return Finding(False, detail, hint, symptom=True)
+    instead, answered = answering.instead(evidence)
+    like = instead in {it.nickname for it in conduct.namesakes(evidence.status, occupant)}
+    leads_to = instead if like else ""  # it may be the program, which did not get its nickname
+    return Finding(False, f"{detail}{answered}", hint, symptom=True, leads_to=leads_to)
 
 
 def _commands(evidence: Evidence) -> Finding:

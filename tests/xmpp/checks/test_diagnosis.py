@@ -479,6 +479,22 @@ def test_an_answer_clears_who_also_says_the_same_by_itself(answer: str, outcome:
     assert '"Robot" says the same again and again: at' in conclusion.verdict
 
 
+@pytest.mark.parametrize(
+    ("nickname", "step"),
+    [("Robot_", Step("xmppDiagnose", {"nickname": "Robot_"})), ("Hal", None)],
+)
+def test_who_answers_under_a_like_nickname_is_looked_at_next(
+    nickname: str, step: Step | None
+) -> None:
+    other = replace(BOT, jid=f"{ROOM}/{nickname}", nickname=nickname)
+    given = evidence(SENT, HEARD, said("pong", nickname), seconds=0.5)
+    status = replace(given.status, occupants=(*given.status.occupants, other))
+    conclusion = find(given._replace(status=status, now=99.0))
+    assert f'"{nickname}" said "pong" 500 ms after' in conclusion.verdict
+    assert (conclusion.step == step) is bool(step)
+    assert bool(step) is (conclusion.step is not None and conclusion.step.tool == "xmppDiagnose")
+
+
 def test_what_the_room_tells_because_we_came_is_nobodys_question() -> None:
     before = (came("Wilma"), came("Fred"), SUBJECT, ENTERED)
     sent, heard = replace(SENT, id="m9"), HEARD._replace(id="m9")
