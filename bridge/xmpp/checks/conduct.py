@@ -85,11 +85,12 @@ def namesakes(status: RoomStatus, occupant: Occupant) -> list[Occupant]:
     are_same = [(other, person.is_same(Person.of(other))) for other in others]
     same = [other for other, is_same in are_same if is_same]
     unknown = [other for other, is_same in are_same if is_same is None]
-    like = [other for other in unknown if _is_like(other.nickname, occupant.nickname)]
+    like = [other for other in unknown if is_like(other.nickname, occupant.nickname)]
     return [*same, *like][:MAX_NAMESAKES]
 
 
-def _is_like(nickname: str, other: str) -> bool:
+def is_like(nickname: str, other: str) -> bool:
+    """Whether a program may have one nickname since the other was taken."""
     short, long = sorted((searchable(nickname), searchable(other)), key=len)
     return long.startswith(short) and bool(_SUFFIX.fullmatch(long[len(short) :]))
 

@@ -455,8 +455,8 @@ def _silence(evidence: Evidence, body: str, said: Record) -> Finding:
     if signals := [name for names in payloads if is_signal(names) for name in names]:
         detail += f" It has sent {words_of(signals[0].split()[0])} since, so it runs."
     instead, answered = answering.instead(evidence)
-    like = instead in {it.nickname for it in conduct.namesakes(evidence.status, occupant)}
-    leads_to = instead if like else ""  # it may be the program, which did not get its nickname
+    # It may be the program, which did not get its nickname.
+    leads_to = instead if instead and conduct.is_like(instead, evidence.nickname) else ""
     return Finding(False, f"{detail}{answered}", hint, symptom=True, leads_to=leads_to)
 
 

@@ -486,8 +486,9 @@ def test_an_answer_clears_who_also_says_the_same_by_itself(answer: str, outcome:
 def test_who_answers_under_a_like_nickname_is_looked_at_next(
     nickname: str, step: Step | None
 ) -> None:
-    other = replace(BOT, jid=f"{ROOM}/{nickname}", nickname=nickname)
-    given = evidence(SENT, HEARD, said("pong", nickname), seconds=0.5)
+    other = replace(BOT, jid=f"{ROOM}/{nickname}", nickname=nickname, occupant_id="other")
+    bot = replace(BOT, occupant_id="own")  # who took the nickname
+    given = evidence(SENT, HEARD, said("pong", nickname), seconds=0.5, occupant=bot)
     status = replace(given.status, occupants=(*given.status.occupants, other))
     conclusion = find(given._replace(status=status, now=99.0))
     assert f'"{nickname}" said "pong" 500 ms after' in conclusion.verdict
