@@ -313,8 +313,9 @@ async def read_archive(search: Search) -> dict[str, object]:
     except archive.ArchiveError as error:
         raise failed(error.fault(membership.place)) from error
     except faults.ConnectionFailedError as ended:
-        early = "The connection ended before the archive had answered:"
-        raise failed(ended.fault, early) from ended
+        raise failed(
+            ended.fault, "The connection ended before the archive had answered:"
+        ) from ended
     page.more, page.next = searched.more, _cursor(searched.next_id or "")
     if search.newest_first:
         page.entries.reverse()

@@ -224,14 +224,17 @@ async def _said(
         raise not_in_room(membership.name, membership.status()) from error
     except NotSentError as error:
         limiter.give_back()
-        hint = "Send it again once xmppStatus says connected."
-        raise failed(error.fault, "Not sent:", hint) from error
+        raise failed(
+            error.fault, "Not sent:", "Send it again once xmppStatus says connected."
+        ) from error
     except BouncedError as error:
         raise failed(error.fault) from error
     except NotReflectedError as error:
-        unknown = "It is not known whether the message was heard:"
-        hint = "Look at the room before sending it again."
-        raise failed(error.fault, unknown, hint) from error
+        raise failed(
+            error.fault,
+            "It is not known whether the message was heard:",
+            "Look at the room before sending it again.",
+        ) from error
 
 
 def _proof_of(reflection: Reflection, message: str) -> Entry:
