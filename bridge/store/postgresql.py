@@ -210,6 +210,16 @@ class PostgresqlDatabase(DatabaseConnection, SqlDatabase):
         )
         return newest_stanza if stanzas else newest, sent
 
+    def run_of(self, file: str, row: int, after: int, *, stanzas: bool) -> str | None:
+        """Return the run of a file's row; None if there is none with an id `after` this one."""
+        rows = self.all(
+            f"SELECT run FROM {'traffic' if stanzas else 'entries'} AS events "
+            f"JOIN runs ON runs.id = observer {self.FILES} "
+            "WHERE events.id > ? AND name = ? AND number = ?",
+            (after, file, row),
+        )
+        return rows[0][0] if rows else None
+
     def size(self) -> int:
         """Return how many bytes the events and stanzas take, with their part of the indexes."""
         (size,) = self.row(

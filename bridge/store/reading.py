@@ -86,7 +86,7 @@ class Reading:
         sent, span = marks[0], self._database.span(query)
         if store not in {"", UNKNOWN, span.store}:  # the cursor is from another database
             before = (0, 0)
-        if reached is not None and sent <= reached <= self._marks(query.stanzas)[1]:
+        if reached is not None and self._is_ours(reached, query.stanzas):
             sent = reached
         own = {} if self._file is None else self._file.own(sent, stanzas=query.stanzas)
         last, sent = min(span.last, base), max(sent, before[1])
@@ -101,6 +101,15 @@ class Reading:
             return 0, 0
         sent, trying = self._file.marks()
         return (sent.stanza, trying.stanza) if stanzas else (sent.event, trying.event)
+
+    def _is_ours(self, reached: int, stanzas: bool) -> bool:
+        """Whether the database has the file up to a row, and not a copy of the file."""
+        sent, trying = self._marks(stanzas)
+        if self._file is None or self._database is None or not sent <= reached <= trying:
+            return False
+        _, after = self._file.reached()
+        run = self._database.run_of(self._file.name, reached, after, stanzas=stanzas)
+        return run is None or self._file.has_row(reached, run, stanza=stanzas)
 
     def _row(self, name: str, row: int, *, stanzas: bool) -> int:
         """Return up to which row a reader was shown the file, by the name in the cursor."""

@@ -347,6 +347,10 @@ class Base(Table):
         mark = self.marks_.get(file)
         return len(self.rows), mark and mark.sent.event
 
+    def run_of(self, file: str, row: int, after: int, *, stanzas: bool) -> str | None:
+        rows = [it for it in self.rows[after:] if (it.file, it.number) == (file, row)]
+        return rows[0].observer.run if rows else None
+
     def alike(
         self, _room: str, _domain: str, wanted: Sequence[Wanted], own: str = "{}",
         _kept_from: int = 0, until: int = 10**9,
