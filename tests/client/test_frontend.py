@@ -61,7 +61,8 @@ def test_at_a_plain_terminal_news_have_their_lines_and_ctrl_c_cancels_calls(tmp_
     with Terminal(tmp_path, ECHOING, debug, term="dumb", columns=500) as terminal:
         terminal.until("\necho> ")
         terminal.type("half a line\x03")
-        terminal.until("\necho> ")
+        terminal.until("half a line\r\n")  # a line of the server's log has the prompt, too
+        terminal.until("echo> ")
         terminal.type("\x03")
         terminal.until("Ctrl-D leaves, and so does exit.\n")
         terminal.until("echo> ")  # perhaps after lines of the server's log
