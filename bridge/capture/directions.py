@@ -133,6 +133,11 @@ def has_word(text: str) -> bool:
     return bool(words) and not any(map(str.isalnum, words[-1].key.partition("\0")[2]))
 
 
+def ways_in(shape: str) -> set[bool]:
+    """Return what the words of a shape may say: True that the client sent what stands behind it."""
+    return {each.says_sent for each in _words_in(shape)}
+
+
 @lru_cache(maxsize=MAX_SHAPES)
 def _words_in(shape: str) -> list[Word]:
     """Return the words that may name the direction."""

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from xml.etree.ElementTree import Element
 
 from bridge.capture import escapes
-from bridge.capture.directions import MAX_SHAPES, has_word, shape_of
+from bridge.capture.directions import MAX_SHAPES, has_word, shape_of, ways_in
 from bridge.capture.elements import (
     BOSH_BODY,
     MAX_ENTRY_CHARACTERS,
@@ -498,14 +498,17 @@ class Fragments:
         """Read an entry of a logger that prints first tags alone; keep what these tell.
 
         An acknowledgement has no more than a tag. The tag of a refusal tells that it is one, unless
-        the logger also prints whole stanzas: these tell more.
+        the logger also prints whole stanzas of this direction: these tell more.
         """
         if not any(map(text.__contains__, _TELLING_TAGS)):
             return []
         tags = parsed(f"{text[: text.index('>')]}/>") or []
         kept = [each for each in tags if each.tag in self._telling]
         tells = not self._whole and (" from=" in text or "failure" in text)
-        tells = tells or (has_word(entry.shape) and not any(map(has_word, self._whole)))
+        ways = ways_in(entry.shape)
+        tells = tells or (
+            has_word(entry.shape) and not any(ways & ways_in(it) for it in self._whole)
+        )
         if tells and not kept:
             kept = refusal_in(text)
             self._telling |= {each.tag.replace("failure", "success") for each in kept}

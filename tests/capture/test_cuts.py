@@ -49,6 +49,12 @@ FORMATS = (
     "> got {}",
     "The server says:\n\n```xml\n{}\n```\n",
 )
+SENT_FORMATS = {
+    "RECV: {}": "SEND: {}",
+    "<<< {}": ">>> {}",
+    "10:00:01 DEBUG net: <- {}": "10:00:01 DEBUG net: -> {}",
+}
+PING = f"<iq type='get' id='p' to='{ROOM}'><ping xmlns='urn:xmpp:ping'/></iq>"
 OTHER = f"<presence from='ben@x.example/{{}}' to='{ACCOUNT}'><priority>1</priority></presence>"
 
 
@@ -66,3 +72,14 @@ def test_a_cut_refusal_clears_nobody_and_a_cut_stanza_accuses_nobody(stanza: str
             assert Severity.ERROR not in [each.severity for each in findings], log
         elif streams and (words.startswith(NO_ERROR) and "refused" not in words):
             pytest.fail(f"{words}\n{log}")
+
+
+@pytest.mark.parametrize("cut", CUTS)
+@pytest.mark.parametrize("stanza", REFUSALS)
+def test_nor_does_it_beside_a_whole_stanza_of_the_other_direction(stanza: str, cut: str) -> None:
+    for received, sent in SENT_FORMATS.items():
+        for behind in ([], [sent.format(PING)]):
+            lines = [sent.format(PING), received.format(CUTS[cut](REFUSALS[stanza])), *behind]
+            streams = examined(*"\n".join(lines).split("\n"))
+            words = verdict([each for stream in streams for each in stream.findings()])
+            assert not words.startswith(NO_ERROR) or "refused" in words, "\n".join(lines)
