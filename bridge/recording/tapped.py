@@ -87,8 +87,8 @@ def _files_with(folder: Path, text: str) -> Iterator[Path]:
 
 
 def _newest_first(folder: Path) -> list[Path]:
-    try:
-        files = [(path.stat().st_mtime, path) for path in folder.glob(f"*{SUFFIX}")]
-    except OSError:
-        return []
+    files = list[tuple[float, Path]]()
+    for path in folder.glob(f"*{SUFFIX}"):
+        with suppress(OSError):  # it was replaced just now
+            files.append((path.stat().st_mtime, path))
     return [path for _, path in sorted(files, reverse=True)]

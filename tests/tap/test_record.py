@@ -329,6 +329,9 @@ def test_the_beginning_of_a_stream_has_the_rooms_of_the_settings(tmp_path: Path)
     assert (begun["rooms"], "rooms" in answered) == ([ROOM], False)
     assert [*files_for(tmp_path, ROOM.upper())] == [record.path]
     assert [*files_for(tmp_path, f"x{ROOM}")] == []
+    # A file that goes while the folder is read hides no other.
+    (tmp_path / "gone.jsonl").symlink_to(tmp_path / "nowhere")
+    assert [*files_for(tmp_path, ROOM)] == [record.path]
 
 
 def test_a_stanza_that_is_not_finished_is_told_and_kept_as_a_hole(tmp_path: Path) -> None:
