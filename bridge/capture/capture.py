@@ -37,7 +37,8 @@ PERIOD_SPREAD = 0.1
 
 
 MAX_EXCERPT = 20
-"""Who pastes so few stanzas, and no login, shows what went wrong: a refused request may be that."""
+"""A log of at most so many stanzas, without a login, is an excerpt, pasted because of what went
+wrong: that may be the refused request in it."""
 
 
 class Capture:
@@ -66,8 +67,7 @@ class Capture:
         self.holes = 0
         """How many stanzas the logs have only in part."""
         self._hole: Stanza | None = None
-        """The hole before the next stream, if no stream was under way: the two may belong together.
-        """
+        """A hole that came while no stream was under way: it may belong to the next stream."""
         self._command = command
         self._nickname = nickname
         self._taken = 0
@@ -108,10 +108,7 @@ class Capture:
             self._succeed(session, examined, stanza)
 
     def pause(self, seconds: float, sessions: Collection[str] | None = None) -> None:
-        """Tell the rules the time: an answer may be overdue.
-
-        With `sessions`, only the streams of these sessions are under way.
-        """
+        """Let the rules find what is overdue by now, on all streams or on those of `sessions`."""
         pause = Stanza(False, Element(PAUSE), LogPlace("", 0, ""), seconds)
         for session, streams in self._open.items():
             for examined in streams if sessions is None or session in sessions else ():
@@ -274,11 +271,11 @@ class Capture:
 
 
 def _may_be_timeout(finding: Finding) -> bool:
-    """Whether a stream may have ended so since it was open, or silent, for a fixed time."""
+    """Whether a timeout may have ended the stream: of its length, or of its silence."""
     return finding.cause in SILENT_ENDS or finding.key.startswith("error connection-timeout ")
 
 
 def _use(followed: tuple[str, Examined]) -> tuple[bool, bool, int]:
-    """Return how much following a stream further may show; the smallest value is given up first."""
+    """Return the rank of a stream: the stream of the lowest is given up first."""
     client = followed[1].stream.client
     return not client.ended, client.bound, followed[1].latest

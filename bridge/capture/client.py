@@ -39,7 +39,7 @@ class Entity:
         return domain_of(self.account if is_user else self.host or self.account).lower()
 
     def other_side(self, jid: str | None) -> str:
-        """Return the address that is asked or answers; empty for its own account or server."""
+        """Return an address in lower case; empty if it is the client's own account or server."""
         jid = (jid or "").lower()
         account = lower_bare(self.account)
         return "" if jid in {account, self.account.lower(), self.domain} else jid

@@ -20,27 +20,26 @@ from bridge.wire.names import domain_of, lower_bare
 
 MAX_SHAPES = 1_000
 """We learn at most so many shapes, and count the entries of at most so many places. A logger has a
-few dozen; with more, the text before the XML is not the logger's own. Further shapes have no
-direction, and further places count as never met."""
+few dozen of them. Further shapes have no direction, and further places count as never met."""
 
 MAX_HEAD = 512
-"""We take at most so many characters before the XML for the logger's own text: of a longer text,
-its beginning and its end."""
+"""The most characters of the text before the XML that we look at: of a longer text, its beginning
+and its end."""
 
 MAIN_ENTRIES = 10
 """Once so many entries stand in one place of the logger, that is its own place: stanzas elsewhere
 are words that a program printed."""
 
 CERTAIN, NAMELESS, OF_ROOMS = range(3)
-"""Kinds of evidence whose view a log is, the strongest first: what one side alone can send, stanzas
-without `from`, and stanzas that a room sends."""
+"""Kinds of evidence, the strongest first, that a log is a client's or a server's: what one side
+alone can send, stanzas without `from`, and stanzas that a room sends."""
 
 MARGINS = 1, 2, 1
 """The least difference in stanzas that counts, for each kind of evidence."""
 
 LEAST_BESIDE = 0.75
-"""The least share of the entries without a word of their own that have one before or behind them.
-Loggers write it for each; they may begin with a few others."""
+"""The least share of entries without a word of their own that have a word in the line before or
+behind them. Loggers write it for each entry; a log may begin with a few others."""
 
 MAX_ASKED = 256
 """We remember the ids of at most so many requests; an answer follows soon."""
@@ -90,7 +89,8 @@ class Shape:
         self.sent: bool | None = None
         """Whether the client sent these entries, once that is decided and so for all of them."""
         self.is_beside = "\n" in text.lstrip("\n")
-        """Whether it has a line before its entries, or what is behind them."""
+        """Whether the text is of two places: the entry's own line, and the line before it or the
+        text behind it."""
         self.entries = 0
         self.has_session = False
         """Whether it names its session, as the logs of servers do."""
@@ -102,7 +102,7 @@ class Shape:
 
 
 _unlearned = lru_cache(maxsize=MAX_SHAPES)(Shape)
-"""Returns a shape of which only the text counts: its entries tell their direction themselves."""
+"""Returns a shape without counts, for entries whose direction need not be learned."""
 
 
 @lru_cache(maxsize=MAX_SHAPES)
@@ -355,7 +355,7 @@ class Directions:
             self.own = to if "/" in to or 110 in names.codes_of(element) else ""
 
     def _word(self, shape: Shape) -> Word | None:
-        """Return the word of a shape that names the direction: best one with its opposite."""
+        """Return the word of a shape that names the direction, best one whose opposite was met."""
         if shape.word is not None:
             return shape.word
         met = self._words
@@ -387,10 +387,10 @@ class Directions:
         return None
 
     def _beside_counts(self) -> bool:
-        """Whether the words beside entries, which have none of their own, are about these.
+        """Whether a word in the line before or behind an entry names the entry's direction.
 
-        They are if most entries have such a word, and what stands there never contradicts it.
-        Lines of the program's own have words too.
+        It does if most entries without a word of their own have such a word there, and no stanza
+        contradicts it. Otherwise the lines are the program's own.
         """
         count, agreed, contrary = Counter[bool](), 0, 0
         for shape in self._shapes.values():

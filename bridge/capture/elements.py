@@ -46,21 +46,21 @@ MAX_READ_AGAIN = 8 * MAX_ENTRY_CHARACTERS
 
 BOSH = "http://jabber.org/protocol/httpbind"
 BOSH_BODY = f"{{{BOSH}}}body"
-"""The tag that wraps stanzas in XEP-0124."""
+"""The tag of the element around stanzas over HTTP (XEP-0124)."""
 FRAMING = "urn:ietf:params:xml:ns:xmpp-framing"
 """The namespace of the headers and ends of streams over WebSocket (RFC 7395, section 3)."""
 _KEPT = frozenset(
     {SASL, SASL2, TLS, SM, STREAMS, COMPRESS, "urn:xmpp:sm:2", "jabber:server:dialback"}
 )
-"""The namespaces of elements that are no stanzas."""
+"""The namespaces of other elements at the root of a stream: not of stanzas."""
 _NAMELESS = frozenset({"message", "presence", "iq", "handshake", HOLE, FOOTER})
 _OPEN = f"<s xmlns:stream='{STREAMS}' xmlns:db='jabber:server:dialback'>"
 _DEFAULT = re.compile(r""" xmlns=(['"])(jabber:(?:client|server|component:accept))\1""")
-"""We leave these declarations out, so that the tags of stanzas have no namespace."""
+"""The declarations that we take out, so that the tags of stanzas have no namespace."""
 _LONG_NAMESPACE = re.compile(
     rf"""xmlns(?<=\sxmlns)[^=<>"'\s]*+\s*+=\s*+(?:"[^"]|'[^'])[^"']{{{MAX_NAMESPACE_BYTES}}}"""
 )
-"""ElementTree repeats a namespace in each of its names."""
+"""Matches the declaration of a long namespace: ElementTree repeats it in each name."""
 AROUND_CHARACTERS = 24
 """We quote at most so many characters on each side of a character that XML cannot have."""
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
@@ -211,7 +211,7 @@ def _elements_in(text: str) -> tuple[list[Element], str]:
                 return [*elements, Element(HOLE)], ""
             elements += header_element
         else:
-            end = end_of_element(text, begin)
+            end = next((end for depth, end in depths(text, begin) if depth <= 0), 0)
             if not end:
                 break
             piece = text[begin:end]
@@ -271,11 +271,6 @@ def is_tag(text: str) -> bool:
     """Whether a text has the first tag of an element, and no further tag."""
     tag = TAG.match(text)
     return tag is not None and "<" not in text[tag.end() :]
-
-
-def end_of_element(text: str, begin: int = 0) -> int:
-    """Return the end of the element that begins at `begin`; 0 if it does not end."""
-    return next((end for depth, end in depths(text, begin) if depth <= 0), 0)
 
 
 def depths(text: str, begin: int = 0, depth: int = 0) -> Iterator[tuple[int, int]]:

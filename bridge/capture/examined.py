@@ -41,7 +41,7 @@ class Examined:
         """The finding that the stream broke, since another resource of its account logged in. It
         counts unless the stream goes on."""
         self.latest = 0
-        """How many stanzas of all streams had passed with the latest of this stream."""
+        """How many stanzas of all streams had passed when this stream's latest came."""
         self.is_over = False
         """Whether we no longer follow the stream."""
         self._kept: dict[str, _Kept] = {}

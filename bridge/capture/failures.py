@@ -80,10 +80,10 @@ class Failure(NamedTuple):
     number: int
     """In which line of the log it is named."""
     seconds: float | None = None
-    """When it was raised, if that was in a library alone: it then has to do with what passed at
-    that time. The program's own code may have waited before it failed."""
+    """When it was raised, if no frame is the program's own: what passed then may be its cause. The
+    program's own code may have waited before it failed."""
     said: int = 0
-    """In which line of the log somebody had said its frames; 0 if nobody had."""
+    """The line of the log in which somebody had said its frames; 0 if nobody had."""
 
     @property
     def stated(self) -> Element | None:
@@ -122,7 +122,7 @@ class Failures:
         self._said = Newest[str, int](MAX_SAID)
         """Lines of strangers, and in which line of the log each was said."""
         self._said_in = 0
-        """In which line somebody had said the frames so far; 0 if one of them is the program's."""
+        """The line in which somebody had said all frames so far; 0 if nobody had said one."""
         self._before = deque[str](maxlen=MAX_BEFORE)
         """The latest lines up to the one in which the trace begins."""
         self._others = 0

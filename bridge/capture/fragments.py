@@ -83,7 +83,7 @@ _BINARY_END = re.compile(r'"(?:/utf8)?>>[^"]*$')
 _GOES_ON = re.compile(r'"(?:/utf8)?>>|"\s*$')
 """The end of a binary of Erlang, or of its part in a line. Some write line breaks as they are."""
 _BROKEN_BINARY = re.compile(r'"[^\S\n]*\n\s*"')
-_ERLANG, _LINE = '<<"', "\n"
+_ERLANG = '<<"'
 _KEY = re.compile(r"""\W*[\w-]+["']?\s*[:=]\W*""")
 _MEMBER = re.compile(r"""\W*[\w-]+["']?\s*[:=]\W*\w+\W*""")
 """A line with one member of an object, as YAML and consoles write it."""
@@ -125,7 +125,7 @@ class Fragment(NamedTuple):
     """The logger's text before it; empty for a part of a stanza without a beginning."""
     session: str
     elements: list[Element]
-    """None in a declaration of XML."""
+    """Empty for a declaration of XML."""
     text: str
     """The XML of the fragment."""
     written: tuple[str, ...]
@@ -182,7 +182,7 @@ class Fragments:
     """Finds the fragments in the lines of one log."""
 
     def __init__(self, file: str, is_printed: Callable[[Fragment], bool] = lambda _: False) -> None:
-        """`is_printed` tells whether a program printed an entry that begins so: words of others."""
+        """`is_printed` tells whether an entry that begins so is no logger's, but printed words."""
         self._file = file
         self._is_printed = is_printed
         self._open: _Entry | None = None
@@ -333,7 +333,7 @@ class Fragments:
             seconds, at = time_in(line.at)
         self._is_of_server = self._is_of_server or session.lstrip("0123456789") != ""
         place = LogPlace(self._file, line.number, at)
-        own = None if line.context and _LINE in head else head
+        own = None if line.context and "\n" in head else head
         shape = f"\n{shape}" if line.is_further else shape
         return _Entry(place, seconds, shape, session, own, line.sources)
 
@@ -365,7 +365,7 @@ class Fragments:
         return is_piece
 
     def _foreign(self, tag: re.Match[str]) -> str:
-        """Return a tag in a line without XMPP; nothing if it ends an element that began there."""
+        """Return a tag, or nothing if it ends an element that began in a line without XMPP."""
         if tag[1] and tag[2] in self._around:
             return ""
         self._around.add(tag[2], None)
@@ -420,8 +420,10 @@ class Fragments:
         start = start_in(text) if "<" in tag or words else None
         header, self._header = self._header, line if words and not tag else None
         may_be_headed = tag and not words and not self._entries
-        if may_be_headed and header and self._is_headed(line, header, head):
-            self._length, self._entries = len(rest.text) - len(header.text) - 1, [header]
+        if may_be_headed and header:
+            headed = self._entry(line, _with_word("", header.text, head))
+            if headed.shape in self._whole:  # entries that were whole began so
+                self._length, self._entries = len(rest.text) - len(header.text) - 1, [header]
         may_repeat = start is None and words and tag
         if may_repeat and shape_of(head)[0].strip() == self._opened().shape.strip():
             text = text.removeprefix(head)  # the logger repeats its own text in each line
@@ -455,10 +457,6 @@ class Fragments:
         self._entries = []
         self._whole.add(entry.shape, None)
         return self._fragments(entry, elements, rest.text)
-
-    def _is_headed(self, line: Line, header: Line, head: str) -> bool:
-        """Whether entries that were whole began so, with the word on the line before."""
-        return self._entry(line, _with_word("", header.text, head)).shape in self._whole
 
     def _go_on_with_binary(self, line: Line, text: str) -> list[Fragment]:
         entry = self._opened()
@@ -589,7 +587,7 @@ def _with_tail(entry: _Entry, tail: str) -> _Entry:
 
     The line before may be the program's own, so the text behind goes first.
     """
-    *_, own = entry.shape.split(_LINE)
+    *_, own = entry.shape.split("\n")
     if tail and not has_word(own) and has_word(tail := _BINARY_END.sub("", tail)):
         return entry._replace(shape=f"{own}\n{shape_of(tail)[0]}")
     return entry
@@ -604,7 +602,7 @@ def _after(previous: str, text: str) -> str:
         return previous
     if _SENTENCE.fullmatch(text):
         return ""
-    goes_on = text[:1].isspace() and _LINE not in previous and shape_of(previous)[1]
+    goes_on = text[:1].isspace() and "\n" not in previous and shape_of(previous)[1]
     return f"{previous}\n{text}" if goes_on else text
 
 
@@ -624,4 +622,4 @@ def _between(text: str, further: str) -> str:
     """Return what belongs between a text that ends within a tag and its next line."""
     is_closed = text[-1:] in {"'", '"'} and text[-2:-1] != "="
     is_name = re.fullmatch("[a-z:-]+", text[text.rfind("<") + 1 :]) is not None
-    return _LINE if is_closed or (is_name and _ATTRIBUTE.match(further)) else ""
+    return "\n" if is_closed or (is_name and _ATTRIBUTE.match(further)) else ""

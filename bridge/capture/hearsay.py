@@ -18,7 +18,7 @@ MAX_SAID_CHARACTERS = 256 * 1024
 """The most characters of all these texts: each entry outside the main place is sought in them."""
 
 MIN_SAID = len("<stream:")
-"""If somebody said at most so many characters of an entry without its end, it is no repetition."""
+"""An entry without its end repeats somebody only if it has more than so many of the characters."""
 
 _MARKS = {row.mark for row in ROWS}
 TELLING = ("<", "&lt;", "xmlns=", ">", "\\u003", "«", "{xml", "{:xml", "#xml", *_MARKS)
@@ -43,7 +43,7 @@ class _Text(NamedTuple):
 
 
 class Hearsay(Newest[str, _Text]):
-    """Texts of strangers that have XMPP in them, by what `_plain` makes of each."""
+    """Texts of strangers that have XMPP in them, each by its form as `_plain` returns it."""
 
     def __init__(self) -> None:
         super().__init__(MAX_SAID)
@@ -136,6 +136,6 @@ def _has(text: str, ways: list[str], said: str, heard: _Text, *, is_part: bool) 
 
 
 def _plain(text: str) -> str:
-    """Return a text as `Fragments` reads it, in one line, without what escapes differ in."""
+    """Return a text as `Fragments` reads it, in one line, without blanks and quotes."""
     lines = [mended(unbraced(of_terms(line))) for line in html.unescape(text).split("\n")]
     return "".join([_ESCAPES.sub("", line) for line in lines]).casefold()

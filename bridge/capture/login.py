@@ -41,7 +41,7 @@ class LoginState:
     requires_tls: bool = False
     began_tls: bool = False
     lacks_tls: bool = False
-    """Whether we found that the client did not begin it."""
+    """Whether it was found that the client did not begin TLS."""
     offer: str = ""
     """The words for the place of the server's latest offer; empty if the log has none."""
     mechanisms: tuple[str, ...] = ()
@@ -65,7 +65,7 @@ class LoginState:
     is_managed: bool = False
     """Whether the client has asked for stream management (XEP-0198)."""
     misuse: Stanza | None = None
-    """The client's latest use of it before that, if it is the latest stanza."""
+    """The client's latest stanza, if it used stream management before it had asked for it."""
     asked: str = ""
     """What the client asked for last of stream management: `enable` or `resume`."""
     counted: dict[bool, int] = field(default_factory=dict)

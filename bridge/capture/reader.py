@@ -33,7 +33,7 @@ MAX_OBJECT_CHARACTERS = 128 * 1024
 """The longest JSON object over several lines; a result of `xmppTrace` has at most 45 kB."""
 
 MAX_UNDECIDED = 30
-"""We wait for at most so many fragments until one shows whose view the log is."""
+"""After so many fragments we decide whether the log is a client's or a server's."""
 
 MAX_UNDECIDED_CHARACTERS = 256 * 1024
 """The most characters of all these fragments."""
@@ -98,7 +98,8 @@ class LogReader:
         self._fragments = Fragments(file, lambda begun: bool(reader.is_printed(begun)))
         self._directions = Directions()
         self._waiting: list[Fragment] = []
-        """The fragments that we read before we know whose view the log is."""
+        """The fragments that came before it was known whether the log is a client's or a
+        server's."""
         self._waiting_characters = 0
         self._is_decided = False
         self._said = Hearsay()
@@ -177,7 +178,7 @@ class LogReader:
         return self._taken(fragments) if fragments else ()
 
     def _measure(self, width: int) -> None:
-        """Learn from a line's width whether the log may be wrapped, and whether it is behind it."""
+        """Learn from a line's width whether the log may be wrapped, and go on in the next line."""
         if width >= self._width:
             self._full = self._full + 1 if width == self._width else 1
             self._width = width
@@ -205,7 +206,7 @@ class LogReader:
         return self._fragments.hole(Line("", self.lines))
 
     def _taken(self, fragments: Iterable[Fragment]) -> list[Stanza]:
-        """Return the stanzas of fragments, once it is known whose view the log is."""
+        """Return the stanzas of fragments, once it is known which side wrote the log."""
         stanzas = list[Stanza]()
         for fragment in fragments:
             admitted = self._admitted(fragment)

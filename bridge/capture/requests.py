@@ -222,7 +222,7 @@ def _situation(name: str, original: Stanza | None, condition: str, *, is_private
 
 
 def _is_believed(original: Stanza | None, client: Entity, rooms: Rooms, error: Element) -> bool:
-    """Whether an error can be the fate of the client's message, and is not a stranger's word.
+    """Whether an error can be about the client's own message, and is no stranger's.
 
     It comes from the address that the message went to, from its room or domain, from the client's
     own account or server, or without an address (RFC 6120, 8.1.2.1). If the log does not have the

@@ -322,10 +322,6 @@ def _take_message(room: Room, client: Entity, stanza: Stanza) -> Iterator[Findin
     room.sends_history = room.sends_history and not (is_subject or is_live)
 
 
-def _is_own(room: Room, from_: str) -> bool:
-    return from_.partition("/")[2] == room.nickname
-
-
 def _said(message: Element) -> tuple[str, str]:
     return message.get("id", "")[:MAX_TEXT], (message.findtext("body") or "")[:MAX_TEXT]
 
@@ -447,11 +443,11 @@ def is_unread(room: Room, stanza: Stanza) -> bool:
 def too_early(room: Room, early: Stanza, stanza: Stanza) -> Iterator[Finding]:
     """Find that a room did not take what the client said before its own presence came back."""
     element, id_ = stanza.element, early.element.get("id")
-    is_it = not id_ or element.get("id", id_) == id_
-    if element.get("type") == "error" and is_it and "/" not in _from(element):
+    is_it, nickname = not id_ or element.get("id", id_) == id_, _from(element).partition("/")[2]
+    if element.get("type") == "error" and is_it and not nickname:
         yield cause("too-early", early.place, about=room.jid)
         room.early = None
-    elif element.get("type") == "groupchat" and (_is_own(room, _from(element)) or (id_ and is_it)):
+    elif element.get("type") == "groupchat" and (nickname == room.nickname or (id_ and is_it)):
         room.early = None
 
 

@@ -18,10 +18,7 @@ reason; else it is empty."""
 
 FAILURE = "/failure"
 """The tag of an element that stands for an exception of the program, between the stanzas. Its text
-is the exception with the file and the line, and has no more of a stranger's words than a `Failure`.
-An error of the server that the exception passes on is in it.
-"""
-
+is `Failure.sentence`. If the exception passes an error of the server on, that is its child."""
 
 AROUND = "around"
 """The attribute of a hole with the text in which a forbidden character stands, if that is known."""
@@ -42,8 +39,8 @@ when it stops."""
 
 
 SOMEBODY = "*"
-"""Stands for the local part of an address in what `tap` keeps, if that is not kept. Without it, an
-address would be taken for its server's."""
+"""What `tap` keeps in place of a stranger's local part, so that the address is not taken for a
+server's."""
 
 
 class LogPlace(NamedTuple):

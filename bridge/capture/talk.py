@@ -110,12 +110,12 @@ class Talk:
         self.echoes = 0
         """How many messages had the arguments of commands of the history."""
         self.guess: tuple[str, Finding] | None = None
-        """The command of the history and what the client said after it, by `_exchange`, and the
-        finding if that was an answer."""
+        """A command of the history with what the client said after it, as `_exchange` joins them,
+        and the finding to yield once that proves to be an answer."""
         self.is_crowded = False
         """Whether messages came in quick succession, so that an answer may be to any of them."""
         self.failed: Disproof | None = None
-        """Takes back that the program failed on `heard`: it may catch the exception."""
+        """The disproof of the finding that the program failed on `heard`: an answer yields it."""
         self.answering = ""
         """The nickname of the occupant whom the client answered last."""
         self.answers_in_public = False
@@ -132,8 +132,8 @@ class Talk:
         self.repeats = False
         """Whether the client's latest two messages are alike but for numbers."""
         self.astray = Newest[str, str](MAX_ANSWERED)
-        """What the client sent, and where, in place of an answer to the room, by the number of the
-        message that it had just heard."""
+        """The type and address of what the client sent in place of an answer to the room, by the
+        number of the message that it had just heard."""
         self.asked = 0
         """How many live messages named the client or were commands."""
         self.asked_at: LogPlace | None = None

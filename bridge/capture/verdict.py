@@ -40,8 +40,8 @@ SILENT_ENDS = frozenset({"closed", "cut", "dropped"})
 NO_ERROR = "No error was found."
 
 UNKNOWN = "Whether there was an error is not known."
-"""The verdict if an entry may be the log's own, or a stranger's words that the program printed; and
-if of a refused request the log does not tell why, or little else."""
+"""The verdict if an entry may be a stranger's words that the program printed, if the log does not
+tell why a request was refused, and if it has little but such a request."""
 
 ANYTHING = "*"
 """Stands for any address. An error about a stream explains findings about all addresses."""
@@ -75,7 +75,7 @@ def explanation(findings: Sequence[Finding]) -> Finding | None:
 
 
 def _yields(finding: Finding, later: Finding) -> bool:
-    """Whether a later error tells more: this one has no reason, or its client got further since."""
+    """Whether a later error of the client tells more than this one."""
     if finding.cause == "no-answer":
         return later.cause != "no-answer"
     return finding.cause in SILENT_ENDS and later.name in {"ended", "join"}

@@ -74,7 +74,7 @@ class Sent(NamedTuple):
 
 
 class Former(NamedTuple):
-    """How far a file had come when it lost a name to a copy of it, which is shipped elsewhere."""
+    """How far a file was shipped when it gave a name up, which a copy of the file goes on using."""
 
     sent: int
     sent_stanza: int
@@ -204,10 +204,10 @@ class Amount(NamedTuple):
 
 
 class Ageing(NamedTuple):
-    """What runs leave to later runs about deletion for age, in seconds of running time."""
+    """Two pauses in the deletion of old rows, which go on in the next run of the process."""
 
     put_off: float = 0.0
-    """How much longer no row may be deleted for its age, because a clock jumped."""
+    """Running seconds until rows may be deleted for their age again, after a clock jumped."""
     day_left: float = 0.0
     """Running seconds until the next tenth of the store may be deleted of old rows: rows that were
     already too old when this process, or a former one, started. See `bridge.store.retention`."""

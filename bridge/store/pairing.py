@@ -54,8 +54,8 @@ class Wanted(NamedTuple):
     since: float
     """No other observer saw it before this time, in seconds of the same clock."""
     ours: bool = False
-    """Whether a row of the same run, or one that the file has no more, may be the event: the room
-    repeated it as history."""
+    """Whether a row of its own run, or a row that its file has no more, may be the event: a room
+    repeats what it sent live as history."""
     row: int = 0
     """The row that the event already has in a file; 0 if it has none."""
     by: int = 0

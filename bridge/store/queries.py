@@ -148,7 +148,8 @@ def with_stanza(row: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def recorded(row: tuple[Any, ...]) -> Recorded | None:
     """Return the event in a row; None if no bridge can have written it."""
-    if tuple(map(type, row)) == _ROW and _is_dated(row[1], row[9]) and row[7] in {0, 1}:
+    is_typed = tuple(map(type, row)) == _ROW
+    if is_typed and row[7] in {0, 1} and all(0 <= time <= LATEST for time in (row[1], row[9])):
         id_, at, room, exact, *by, shared, echoed, seen, file, number = row
         event = event_of(exact)
         if event is not None:
@@ -157,10 +158,6 @@ def recorded(row: tuple[Any, ...]) -> Recorded | None:
                 id_, at / 1000, room, event, Observer(*by), *flags, seen / 1000, file, number
             )
     return None
-
-
-def _is_dated(*times: int) -> bool:
-    return all(0 <= time <= LATEST for time in times)
 
 
 def decoded(text: bytes) -> str | bytes:

@@ -42,8 +42,8 @@ class Extent:
     store: str = ""
     """The name of a team's database that is away; empty if it is read."""
     own: Mapping[str, int] = field(default_factory=dict)
-    """Up to which row of each name the rows in the database are the file's own. By the same name,
-    it may have other rows of a copy of the file."""
+    """The file's last row in the database by each of its names. Further rows of the same name are
+    from a copy of the file."""
 
 
 class Reading:

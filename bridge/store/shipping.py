@@ -56,8 +56,8 @@ SHIFT_SECONDS = 1.0
 exactly."""
 
 SKEW_SECONDS = 1.0
-"""Another machine saw an event of our stay at most so many seconds before we asked for it, by
-clocks that count as equal: only if we saw it soon after, for else it was said soon before."""
+"""Another machine's clock may be so far behind ours, and still count as equal. So it may have seen
+an event so long before we asked to be let in, if we saw the event soon after we asked."""
 
 SILENT_SECONDS = 3_600.0
 """A machine that was not heard of for so long is not named in warnings any more."""
@@ -106,9 +106,10 @@ def ship(outbox: Outbox, database: PostgresqlDatabase, host: str) -> bool:
 
 
 def shift(least: float, most: float) -> float:
-    """Return by how much the clock of a database is ahead: between the two, if it took long to ask.
+    """Return by how many seconds the clock of a database is ahead, as far as that is sure.
 
-    Zero if that may be, or if it is too little to tell.
+    Asking takes time, so only two bounds are known. The result is the bound nearest to zero. It is
+    zero if zero is between the bounds, or if the clocks differ by `SHIFT_SECONDS` at most.
     """
     _, ahead, _ = sorted((least, 0.0, most))
     return ahead if abs(ahead) > SHIFT_SECONDS else 0.0
@@ -157,7 +158,7 @@ def known_to(
                 [row for row in alike if each.shared or row.copied],
                 each.event["kind"],
                 others,
-                _slack(each.event),
+                SKEW_SECONDS + STAMP_SECONDS * ("delayedFrom" in each.event),
             )
             for each, alike in zip(here, looked, strict=True)
         ]
@@ -165,10 +166,6 @@ def known_to(
         rows_there = zip(here, paired(wanted, theirs, taken), strict=True)
         known |= {each.row: row.id for each, row in rows_there if row is not None}
     return known
-
-
-def _slack(event: Mapping[str, Any]) -> float:
-    return SKEW_SECONDS + STAMP_SECONDS * ("delayedFrom" in event)
 
 
 def _seen(happened: Happened, ahead: float) -> float:
@@ -219,7 +216,9 @@ class Shipper:
         self._next_try = 0.0
         self._host = gethostname() or "localhost"
         self._silent: list[tuple[Any, ...]] = []
-        self._tidied = self._followed = -inf
+        self._tidied = -inf
+        self._has_followed = False
+        """Whether all is shipped that a bridge of the former version left."""
         self._news = threading.Event()
         self._closing = False
         self._thread = threading.Thread(target=self._run, name="shipper", daemon=True)
@@ -329,7 +328,7 @@ class Shipper:
 
     def _follow_spool(self, outbox: Outbox, database: PostgresqlDatabase) -> None:
         """Ship first what a bridge of the former version left."""
-        if self._followed < 0:
+        if not self._has_followed:
             path, batch = self._team.file.with_name(SPOOL), outbox.batch()
 
             def add(events: list[Happened]) -> None:
@@ -340,4 +339,4 @@ class Shipper:
                 database.ship([each._replace(row=0) for each in lacking], mark.id)
 
             follow(path, self._team.url.name, database, add)
-            self._followed = 0.0
+            self._has_followed = True

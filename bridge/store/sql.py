@@ -228,12 +228,15 @@ class SqlDatabase(ABC):
 
         `others` are the values of the condition `OTHER`:
 
-        - in a file: the run that observed the wanted events, whose own rows count only if a wanted
-          event is `ours`
-        - in a team's database: JSON that says up to which row of each name the rows are of the file
-          of the wanted events, and do not count; from which row on they do not if an event is
-          `ours`; and the highest id that is looked at. If `by` is given, the row that a copy of
-          that file has brought counts, too
+        - in a file: the run that observed the wanted events. Its own rows count only if a wanted
+          event is `ours`.
+        - in a team's database, first: what `SqliteDatabase.own` returns, as JSON. The rows that the
+          events' own file has shipped do not count.
+        - second: the oldest row that this file still has. Of its own older rows, each counts if a
+          wanted event is `ours`.
+        - third: the highest id that is looked at.
+
+        If `by` is given, a row counts that a copy of that file has brought.
         """
         rows = [list[Alike]() for _ in wanted]
         given = [

@@ -74,7 +74,7 @@ class SqliteDatabase(SqliteFile, SqlDatabase):
             if is_former:
                 former.begin(self, writable=writable)
             self.has_former = former.look(self, shows=not (writable or is_former))
-            self._ids_read = min(SPAN, FORMER_SPAN) if self.has_former else SPAN
+            self._ids_read = FORMER_SPAN if self.has_former else SPAN
             self.name, self.ahead = self._clock()
             if writable and not self.all(_ASKED):
                 with self.transaction():
@@ -224,16 +224,16 @@ class SqliteDatabase(SqliteFile, SqlDatabase):
         return {}
 
     def own(self, reached: int, *, stanzas: bool = False) -> dict[str, int]:
-        """Return up to which row of each name the database's rows are this file's.
+        """Return the file's last row in the database, by each name that the file has had.
 
-        `reached` is how far the file was shipped by its present name.
+        `reached` is its last row there by its present name.
         """
         formers = self.formers().items()
         own = {name: it.sent_stanza if stanzas else it.sent for name, it in formers}
         return own | {self.name: reached}
 
     def has_row(self, row: int, run: str, *, stanza: bool) -> bool:
-        """Whether this row is of this run; if another file has it too, that is out of a copy."""
+        """Whether the file has this row from this run: what else has it is a copy of the file."""
         rows = f"{'traffic' if stanza else 'entries'} AS events JOIN runs ON runs.id = observer"
         find = f"SELECT 1 FROM {rows} WHERE events.id = ? AND run = ?"
         return bool(self.all(find, (row, run)))

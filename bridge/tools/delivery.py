@@ -37,11 +37,6 @@ def _is_seat(room: Room, evidence: Evidence) -> bool:
     return is_there and room.is_under(evidence.nickname)
 
 
-def is_outside(examined: Examined) -> bool:
-    """Whether the client never asked on this stream to be let into a room."""
-    return examined.stream.first is not None and not examined.stream.rooms.by_jid
-
-
 class Delivery:
     """Follows the bridge's last message, if an occupant has not answered it."""
 
@@ -125,7 +120,7 @@ class Delivery:
         why = ""
         if seats[-1].stream.client.ended and ended is not None:
             why = f": its stream had ended{_at(ended)}"
-        if is_outside(streams[-1]) and last.first is not None:
+        if last.first is not None and not last.rooms.by_jid:
             why += f"; another began{_at(last.first)}, on which it has not asked to join the room"
         return f"{what} did not reach {who}{why}."
 

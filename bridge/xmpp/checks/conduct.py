@@ -198,7 +198,7 @@ def stays(evidence: Evidence) -> Finding:
         if posts:
             hint = f"If it only posts and ends, nothing is wrong. Else: {hint}"
             return Finding(False, detail, hint, remark=True, symptom=True)
-        if events.meanings_of(getattr(last, "codes", frozenset())):
+        if events.meanings_of(last):
             hint = "The room puts it out each time: see why, before it comes again."
         elif regular and not getattr(last, "status", None):
             hint = f"{IDLE} {hint}"  # some servers say nothing of a connection that broke
@@ -255,7 +255,7 @@ def way_out(event: events.Event) -> str:
 
     Some servers put an occupant out without a code: then its words may be theirs.
     """
-    meanings = ", ".join(events.meanings_of(getattr(event, "codes", frozenset())))
+    meanings = ", ".join(events.meanings_of(event))
     words = getattr(event, "reason", None) or getattr(event, "status", None)
     is_lost, by = is_lost_connection(event), by_whom(event)
     if words and not (meanings or is_lost):

@@ -75,7 +75,7 @@ def _missing(evidence: Evidence) -> Finding:
         for earlier, _ in before:
             detail += f"; before, {_who_before(past)} {earlier}"
         event, before_it = past.gone[0].event, done_just_before(evidence, past.gone[0])
-        if before_it and is_message(before_it) and not events.meanings_of(_codes(event)):
+        if before_it and is_message(before_it) and not events.meanings_of(event):
             detail += f", right after {words_of(before_it.body)} of {name_of(before_it.sender)}"
         if isinstance(event, events.NicknameChanged):
             return Finding(False, f"{detail}.", hint, leads_to=event.new_nickname)
@@ -114,10 +114,6 @@ def reconfigured(evidence: Evidence) -> str:
     return f" The room's configuration changed at {iso(record.at)}{what}."
 
 
-def _codes(event: events.Event) -> frozenset[int]:
-    return getattr(event, "codes", frozenset())
-
-
 def _is_unclear(event: events.Event) -> bool:
     """Whether an occupant left in a way that does not say why.
 
@@ -151,8 +147,7 @@ def _predecessor(evidence: Evidence) -> str:
     """
     for gone in evidence.past.gone[:1]:
         same = evidence.past.person.is_same(Person.of(gone.event))
-        was_put_out = events.meanings_of(getattr(gone.event, "codes", frozenset()))
-        if same is False or (same is None and was_put_out):
+        if same is False or (same is None and events.meanings_of(gone.event)):
             return f" Before, {_who(same)} {_departure(gone)[0]}."
     return ""
 
@@ -177,8 +172,8 @@ def _departure(gone: Record) -> tuple[str, str]:
         return f"took the nickname {now} at {at}", "Ask about that nickname."
     assert isinstance(event, events.OccupantLeft)
     detail = f"left the room at {at}: {way_out(event)}"
-    if (codes := _codes(event)) and events.meanings_of(codes):
-        situation = next((REMOVALS[code] for code in REMOVALS if code in codes), "kicked")
+    if events.meanings_of(event):
+        situation = next((REMOVALS[code] for code in REMOVALS if code in event.codes), "kicked")
         if situation == "kicked":
             return detail, "The room put it out: see why, then let it join again."
         return detail, first_row(MEANINGS, situation, None).hint.format_map(CLIENT_WORDS)

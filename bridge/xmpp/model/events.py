@@ -5,7 +5,7 @@ users see, in camelCase there: `from_` is an occupant JID (`room@service/nicknam
 nickname in it. `kind` is what users call such an event.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import chain, repeat
@@ -473,9 +473,10 @@ def encode(event: Event) -> dict[str, object]:
     return encoded
 
 
-def meanings_of(codes: Iterable[int]) -> list[str]:
-    """Return what these status codes mean; leave out codes that are not known."""
-    return [STATUS_CODES[code] for code in sorted(STATUS_CODES.keys() & codes)]
+def meanings_of(event: object) -> list[str]:
+    """Return what the status codes of an event mean, as far as they are known."""
+    known = STATUS_CODES.keys() & getattr(event, "codes", ())
+    return [STATUS_CODES[code] for code in sorted(known)]
 
 
 def decode(exact: Mapping[str, Any]) -> Event:
@@ -574,5 +575,5 @@ def _encode_apart(event: Event) -> dict[str, object]:
             made = ", which joining made: is MUC_ROOM spelt right?" if created else ""
             return {"text": f"in the room{made}"}
         case object(codes=frozenset() as codes) if codes:
-            return {"codes": sorted(codes), "meaning": meanings_of(codes)}
+            return {"codes": sorted(codes), "meaning": meanings_of(event)}
     return {}
