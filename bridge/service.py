@@ -117,10 +117,7 @@ async def serve(
     collaborators = (link, limiter, current, configuration)
     own = serving(OWN, configuration.tools)
     tools, problems = join_toolsets(
-        own,
-        named=toolsets,
-        settings=configuration.toolsets,
-        collaborators=collaborators,
+        own, named=toolsets, settings=configuration.toolsets, collaborators=collaborators
     )
     current.problems = tuple(it for it in problems if it not in configuration.problems)
     for problem in current.problems:

@@ -25,10 +25,7 @@ class Examined:
     """One stream, and the findings on it."""
 
     def __init__(
-        self,
-        stream: Stream,
-        session: str,
-        on_new: Callable[[Finding], None] = lambda finding: None,
+        self, stream: Stream, session: str, on_new: Callable[[Finding], None] = lambda finding: None
     ) -> None:
         """Call `on_new` with the first finding of each key."""
         self.stream = stream

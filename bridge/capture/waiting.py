@@ -11,10 +11,7 @@ PATIENCE_SECONDS = 10.0
 PATIENCE_STANZAS = 5
 """In a log without times, a request counts as unanswered after so many further stanzas."""
 
-PATIENCE = (
-    f"before {PATIENCE_STANZAS} further stanzas came",
-    f"within {PATIENCE_SECONDS:g} s",
-)
+PATIENCE = (f"before {PATIENCE_STANZAS} further stanzas came", f"within {PATIENCE_SECONDS:g} s")
 """The words for that wait, in a log without times and in one with times."""
 
 MAX_WAITING = 128

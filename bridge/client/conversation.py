@@ -11,12 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from bridge.client.arguments import Parameter, parameters
 from bridge.client.client import Client
 from bridge.client.commands import LEAVE, Command, CommandRunner, parse
-from bridge.client.errors import (
-    InputCancelledError,
-    InvalidInputError,
-    OutputError,
-    ServerError,
-)
+from bridge.client.errors import InputCancelledError, InvalidInputError, OutputError, ServerError
 from bridge.client.formatting import Answer, client_error
 from bridge.client.frontend import INSERTED, Frontend, Pipe
 from bridge.client.process import ServerProcess
@@ -132,12 +127,7 @@ class Conversation:
     """The talk with one server, from the handshake to the end of input."""
 
     def __init__(
-        self,
-        client: Client,
-        frontend: Frontend,
-        to_terminal: bool,
-        *,
-        chat: bool = False,
+        self, client: Client, frontend: Frontend, to_terminal: bool, *, chat: bool = False
     ) -> None:
         """`to_terminal` says whether stderr is a terminal."""
         self._client = client

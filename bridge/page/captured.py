@@ -102,11 +102,7 @@ class CapturedPage:
                 courses.append(course)
         zone: Zone = "utc" if self._has_zones else "unknown"
         return self._chronicle.timeline(
-            "explain",
-            courses,
-            made_at,
-            zone=zone if self._has_times else "none",
-            holes=holes,
+            "explain", courses, made_at, zone=zone if self._has_times else "none", holes=holes
         )
 
     def _time(self, stanza: Stanza) -> float:

@@ -86,10 +86,7 @@ class Exchange:
     """One login: the client is sent `challenge`, and `verify` checks its answer."""
 
     def __init__(
-        self,
-        client_first: bytes,
-        accounts: Mapping[str, str],
-        mechanism: str = "SCRAM-SHA-256",
+        self, client_first: bytes, accounts: Mapping[str, str], mechanism: str = "SCRAM-SHA-256"
     ) -> None:
         self._hash = HASHES[mechanism]
         match = CLIENT_FIRST.fullmatch(client_first)

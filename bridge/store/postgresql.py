@@ -10,11 +10,7 @@ from typing import Any
 from bridge.settings.database_url import DatabaseUrl
 from bridge.store import queries
 from bridge.store.database import Mark, Query, Sent, Span, Tenure
-from bridge.store.errors import (
-    ForbiddenStoreError,
-    NotOurStoreError,
-    StoreError,
-)
+from bridge.store.errors import ForbiddenStoreError, NotOurStoreError, StoreError
 from bridge.store.postgresql_connection import NEEDED, NEWEST, DatabaseConnection
 from bridge.store.postgresql_tables import (
     ATTEND,

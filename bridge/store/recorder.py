@@ -16,12 +16,7 @@ from math import inf
 from bridge.store import former
 from bridge.store.clock import steady
 from bridge.store.database import Happened, TracedXml, weight
-from bridge.store.errors import (
-    BrokenStoreError,
-    BusyStoreError,
-    ForbiddenStoreError,
-    StoreError,
-)
+from bridge.store.errors import BrokenStoreError, BusyStoreError, ForbiddenStoreError, StoreError
 from bridge.store.retention import Clocks, Retention
 from bridge.store.sqlite import SqliteDatabase
 from bridge.store.writer import MAX_WAITING, Item, Moment, Writer, gap

@@ -12,22 +12,10 @@ from typing import Any
 
 from bridge.store.database import Happened, Tenure, TracedXml
 from bridge.store.decision import asked_by, with_asked
-from bridge.store.errors import (
-    AwayStoreError,
-    BusyStoreError,
-    ForbiddenStoreError,
-    StoreError,
-)
+from bridge.store.errors import AwayStoreError, BusyStoreError, ForbiddenStoreError, StoreError
 from bridge.store.location import Team
 from bridge.store.outbox import Outbox
-from bridge.store.pairing import (
-    SAME_SECONDS,
-    STAMP_SECONDS,
-    Wanted,
-    key_of,
-    paired,
-    told_at,
-)
+from bridge.store.pairing import SAME_SECONDS, STAMP_SECONDS, Wanted, key_of, paired, told_at
 from bridge.store.postgresql import PostgresqlDatabase
 from bridge.store.queries import MAX_ID, encoded
 from bridge.store.recorder import clocks

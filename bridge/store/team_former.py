@@ -82,10 +82,7 @@ def migrate(database: SqlDatabase) -> None:
 
 
 def follow(
-    path: Path,
-    target: str,
-    database: SqlDatabase,
-    ship: Callable[[list[Happened]], None],
+    path: Path, target: str, database: SqlDatabase, ship: Callable[[list[Happened]], None]
 ) -> None:
     """Ship each batch in the spool for the database `target` once; raises `StoreError`.
 

@@ -36,13 +36,7 @@ OccupantEntry: TypeAlias = Annotated[
 """An occupant, as agents get it."""
 
 Occupants: TypeAlias = Annotated[
-    dict[str, object],
-    always(
-        count=int,
-        more=bool,
-        occupants=list[OccupantEntry],
-        cursor=str,
-    ),
+    dict[str, object], always(count=int, more=bool, occupants=list[OccupantEntry], cursor=str)
 ]
 """Who is in a room, or in several."""
 

@@ -61,9 +61,7 @@ Contains = Annotated[
     "in body, subject or status, in any case",
 ]
 PatternText = Annotated[
-    str | None,
-    Unlisted(min_length=1, max_length=MAX_FILTER_CHARACTERS),
-    "RE2, likewise",
+    str | None, Unlisted(min_length=1, max_length=MAX_FILTER_CHARACTERS), "RE2, likewise"
 ]
 Kinds = Annotated[list[Kind] | None, Unlisted(min_length=1, max_length=100)]
 Kept = TypeVar("Kept", bound="Numbered")

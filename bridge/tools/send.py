@@ -134,9 +134,7 @@ async def xmpp_send(
     /,
     message: Annotated[str, f"plain text, 1 to {MAX_BODY_BYTES} bytes of UTF-8"],
     timeout_seconds: Annotated[
-        float,
-        Bounds(minimum=0.1, maximum=MAX_WAIT_SECONDS),
-        "for the room to send it back",
+        float, Bounds(minimum=0.1, maximum=MAX_WAIT_SECONDS), "for the room to send it back"
     ] = 10,
     await_seconds: Annotated[
         float,

@@ -4,13 +4,7 @@ import re
 from collections.abc import Mapping
 
 from bridge.text import iso, name_of, searchable
-from bridge.wire.speech import (
-    COMMAND_CHARACTERS,
-    has_arguments,
-    is_command,
-    is_named,
-    is_put_to,
-)
+from bridge.wire.speech import COMMAND_CHARACTERS, has_arguments, is_command, is_named, is_put_to
 from bridge.xmpp.checks.evidence import Evidence, words_of
 from bridge.xmpp.checks.exchanges import plain
 from bridge.xmpp.checks.questions import ids_of

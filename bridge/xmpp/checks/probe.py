@@ -239,11 +239,7 @@ class _Visitor:
     """Visits one room: asks what it is, enters, looks around, speaks and leaves."""
 
     def __init__(
-        self,
-        membership: Membership,
-        connection: Connection,
-        recorder: StageRecorder,
-        nickname: str,
+        self, membership: Membership, connection: Connection, recorder: StageRecorder, nickname: str
     ) -> None:
         membership.begin(connection, resumed=False)
         self.membership = membership

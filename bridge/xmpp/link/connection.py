@@ -313,10 +313,7 @@ class Connection:
             raise ConnectionFailedError(fault) from error
 
     async def _secure(
-        self,
-        endpoint: Endpoint,
-        sock: socket.socket,
-        newest: TLSVersion | None = None,
+        self, endpoint: Endpoint, sock: socket.socket, newest: TLSVersion | None = None
     ) -> tuple[Tls | None, Element]:
         """Begin the stream on `sock`, with TLS from the first byte (XEP-0368) or by STARTTLS.
 

@@ -173,9 +173,7 @@ async def _look_up(service: Service, host: str) -> list[Endpoint]:
 
 
 async def connect(
-    hosts: list[list[Endpoint]],
-    seconds: float,
-    on_finding: Callable[[str], None] = lambda _: None,
+    hosts: list[list[Endpoint]], seconds: float, on_finding: Callable[[str], None] = lambda _: None
 ) -> tuple[Endpoint, socket.socket]:
     """Try the hosts in turn, each for its share of `seconds`; raises the last `OSError`.
 

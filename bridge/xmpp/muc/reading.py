@@ -91,12 +91,7 @@ MAX_PRESENCE_CHARACTERS = 1_000
 
 
 def read(
-    stanza: Element,
-    *,
-    room: str,
-    own: str,
-    gives_ids: bool = True,
-    names_accounts: bool = False,
+    stanza: Element, *, room: str, own: str, gives_ids: bool = True, names_accounts: bool = False
 ) -> Iterator[events.Event]:
     """Yield the events in `stanza`; `room` and `own`, our occupant JID, are prepared.
 

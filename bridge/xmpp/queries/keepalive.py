@@ -36,11 +36,7 @@ TIMING = Timing()
 """The times that we promise users."""
 
 
-async def keep_alive(
-    connection: Connection,
-    timing: Timing,
-    wall: Callable[[], float],
-) -> Fault:
+async def keep_alive(connection: Connection, timing: Timing, wall: Callable[[], float]) -> Fault:
     """Ping the server (XEP-0199) until the connection ends or the server is silent; return why.
 
     `wall` is a clock that goes on while the machine sleeps, so that we ping the server soon after
