@@ -24,6 +24,7 @@ from bridge.mcp.jsonrpc import Object
 from bridge.recording.recording import Recording
 from bridge.settings.table import Configuration, Settings
 from bridge.text import one_line
+from bridge.tools.answers import option
 from bridge.tools.entries import NOTICE
 from bridge.tools.link import RoomLink
 from bridge.tools.send import MAX_WAIT_SECONDS, xmpp_send
@@ -81,7 +82,7 @@ def run_call(
         if not can_print():
             return code
         if step := result.get("nextStep"):
-            result["nextStep"] = {"command": step.get("command") or _command_of(step, parsed)}
+            result["nextStep"] = {"command": step.get("command") or command_of(step, parsed)}
         lines = [json.dumps(result)] if parsed.json else lines_of(result, display_of(sys.stdout))
         return code if show(lines) or not must_show else FAILURE
 
@@ -89,21 +90,21 @@ def run_call(
     return run_with_settings(parsed, lambda *given: until_terminated(run(*given)))
 
 
-def _command_of(step: Mapping[str, Any], parsed: argparse.Namespace) -> str:
+def command_of(step: Mapping[str, Any], parsed: argparse.Namespace) -> str:
     """Return the command that does the same as the call of a tool, for a shell."""
     given = step["arguments"]
-    who = [given[name] for name in ("nickname", "from") if name in given]
-    if any(name.startswith("-") for name in who):
-        who = ["--", *who]
+    nickname = given.get("nickname") or given.get("from") or ""
+    who = [*["--"] * nickname.startswith("-"), *[nickname] * bool(nickname)]
     settings = ["--sandbox"] if parsed.sandbox else []
-    settings += ["--env-file", str(parsed.env_file)] if parsed.env_file else []
-    room = ["--room", parsed.room] if parsed.room else []
+    settings += option("--env-file", str(parsed.env_file or ""))
+    room = option("--room", parsed.room or "")
+    message = option("--say", given.get("message", ""))
     words = {
         "xmppCheck": ["check", *settings],
         "xmppOccupants": ["watch", *settings, *room, "--kind", "join"],
-        "xmppWait": ["watch", *settings, *room, "--first", "--from", *who],
+        "xmppWait": ["watch", *settings, *room, "--first", *option("--from", nickname)],
         "xmppDiagnose": ["diagnose", *settings, *room, *who],
-        "xmppSend": ["diagnose", *settings, *room, "--say", given.get("message", ""), *who],
+        "xmppSend": ["diagnose", *settings, *room, *message, *who],
     }
     return shlex.join(["xmpp-bridge", *words[step["tool"]]])
 

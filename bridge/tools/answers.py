@@ -33,6 +33,11 @@ def call(tool: str, arguments: Mapping[str, object], room: str = "") -> Entry:
     return {"tool": tool, "arguments": {**arguments, **({"room": room} if room else {})}}
 
 
+def option(name: str, value: str) -> list[str]:
+    """Return the words that give an option of our command this value; none if it is empty."""
+    return [f"{name}={value}"] if value.startswith("-") else [name, value] if value else []
+
+
 def doubled(answers: Sequence[Entry], accounts: Mapping[str, Sequence[str]]) -> list[str]:
     """Return sentences on the answers that came twice from one account.
 

@@ -14,7 +14,7 @@ from bridge.mcp.toolset import tool
 from bridge.store.database import Recorded
 from bridge.store.errors import StoreError
 from bridge.text import counted, iso, name_of, visible
-from bridge.tools.answers import MAX_ANSWERS, answer, call
+from bridge.tools.answers import MAX_ANSWERS, answer, call, option
 from bridge.tools.entries import MARK_BYTES, NOTICE, RESULT_BYTES, Entry, fit, nonempty
 from bridge.tools.link import MAX_NAMED, Nickname, RoomLink, RoomName
 from bridge.wire.speech import ANSWER_SECONDS, is_command
@@ -257,8 +257,8 @@ class _Examination:
     ) -> Diagnosis:
         is_told = stream is not None and (stream.ok is False or stream.remark)
         if outcome != "well" and step is None and log is not None and not is_told:
-            names = "--nickname", nickname, str(log)
-            step = {"command": shlex.join(["xmpp-bridge", "explain", *names])}
+            words = "xmpp-bridge", "explain", *option("--nickname", nickname), str(log)
+            step = {"command": shlex.join(words)}
         if step and self._link.read_only and step.get("tool") == "xmppSend":
             step = call("xmppWait", {"from": nickname} if nickname else {})
         hint = GIVE_LOG if outcome == "unknown" and step is None and log is None else ""

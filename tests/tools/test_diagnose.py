@@ -359,14 +359,19 @@ async def test_an_answer_in_another_room_of_the_bridge_is_named(
     assert result["outcome"] == ("cause" if is_named else "unknown")
 
 
-async def test_a_known_log_that_says_nothing_is_the_next_step(tmp_path: Path) -> None:
-    body = "Robot: ping"  # else the next step is to say that
-    link = _beside(replace(SENT, body=body), HEARD._replace(body=body)).link
-    assert "--log FILE" in (await _diagnosed(link))["hint"]
+@pytest.mark.parametrize(
+    ("nickname", "words"), [("Robot", ["--nickname", "Robot"]), ("--bot", ["--nickname=--bot"])]
+)
+async def test_a_known_log_that_says_nothing_is_the_next_step(
+    nickname: str, words: list[str], tmp_path: Path
+) -> None:
+    body = f"{nickname}: ping"  # else the next step is to say that
+    link = _beside(replace(SENT, body=body), HEARD._replace(body=body), nickname=nickname).link
+    assert "--log FILE" in (await _diagnosed(link, nickname=nickname))["hint"]
     log = tmp_path / "bot's.log"
-    link.bot_logs = {"Robot": log}
-    result = await _diagnosed(link)
-    command = shlex.join(["xmpp-bridge", "explain", "--nickname", "Robot", str(log)])
+    link.bot_logs = {nickname: log}
+    result = await _diagnosed(link, nickname=nickname)
+    command = shlex.join(["xmpp-bridge", "explain", *words, str(log)])
     assert (result["outcome"], result["nextStep"]) == ("unknown", {"command": command})
 
 
