@@ -30,13 +30,14 @@ def self_signed(domain: str = DOMAIN, program: str = "sandbox") -> Iterator[TlsI
     from cryptography.x509.oid import NameOID
 
     key = ec.generate_private_key(ec.SECP256R1())
+    domain = domain.strip("[]").encode("idna").decode()
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"{domain[:40]} ({program})")])
     now = datetime.now(UTC)
     names: list[x509.GeneralName] = [x509.IPAddress(ipaddress.ip_address(HOST))]
     try:
-        names.append(x509.IPAddress(ipaddress.ip_address(domain.strip("[]"))))
+        names.append(x509.IPAddress(ipaddress.ip_address(domain)))
     except ValueError:
-        names.append(x509.DNSName(domain.encode("idna").decode()))
+        names.append(x509.DNSName(domain))
     certificate = (
         x509.CertificateBuilder()
         .subject_name(name)

@@ -165,9 +165,7 @@ def rooms(value: str) -> tuple[str, ...]:
 def _prepared(jid: str) -> str:
     """Return `jid` for comparison, nearly as Nodeprep and Nameprep (RFC 6122) prepare it."""
     local, _, host = jid.partition("@")
-    with suppress(UnicodeError):
-        host = host.encode("idna").decode()
-    return unicodedata.normalize("NFKC", f"{local}@{host}").casefold()
+    return unicodedata.normalize("NFKC", f"{local}@{host.encode('idna').decode()}").casefold()
 
 
 def domain(value: str) -> str:
@@ -179,7 +177,11 @@ def domain(value: str) -> str:
     domain = value.removesuffix(".").lower()
     odd = "whose domain is not letters, digits and dots; one such as example.org"
     _expect(not _NOT_IN_DOMAINS.search(domain), odd)
-    return _jid_part("domain", domain)
+    try:
+        _jid_part("domain", domain).encode("idna")
+    except UnicodeError as error:
+        raise FlawError("whose domain DNS cannot have; one such as example.org") from error
+    return domain
 
 
 def nickname(value: str) -> str:

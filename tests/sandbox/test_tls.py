@@ -6,10 +6,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
+
 from bridge.sandbox.certificate import self_signed
 from bridge.sandbox.server import HOST, Sandbox
 from bridge.sandbox.stanza import DOMAIN
 from bridge.sandbox.stream import Stream
+from bridge.settings import values
 from tests.e2e.watching import Watching, run
 from tests.sandbox.wire import HEADER, LIMIT, Wire, element, logged_in
 
@@ -49,6 +52,12 @@ async def test_tls_is_required_and_three_mechanisms_are_offered_under_it() -> No
     assert [
         name for name in ("SCRAM-SHA-256", "SCRAM-SHA-1", "PLAIN") if f">{name}<" in offered
     ] == ["SCRAM-SHA-256", "SCRAM-SHA-1", "PLAIN"]
+
+
+@pytest.mark.parametrize("domain", [DOMAIN, "ü" * 57, ".".join(["ü" * 50] * 4), "[::1]"])
+def test_a_certificate_is_made_for_every_domain_that_the_settings_take(domain: str) -> None:
+    with self_signed(values.domain(domain), "sandbox") as identity:
+        assert identity.path.exists()
 
 
 def test_the_files_are_gone_at_the_end_and_only_for_their_owner_before() -> None:

@@ -19,6 +19,8 @@ WRONG = [
     ("XMPP_DOMAIN", "a..b", "letters, digits and dots"),
     ("XMPP_DOMAIN", ".a", "letters, digits and dots"),
     ("XMPP_DOMAIN", ".", "domain is empty"),
+    ("XMPP_DOMAIN", f"{'a' * 64}.example", "DNS cannot have"),
+    ("XMPP_DOMAIN", "\uff0eexample", "DNS cannot have"),
     ("XMPP_USERNAME", "bo t@example.org", "must not have ' '"),
     ("XMPP_USERNAME", "bo\u200bt@example.org", r"must not have '\u200b'"),
     ("XMPP_USERNAME", "bo/t", "must not have '/'"),
