@@ -63,7 +63,8 @@ INSTRUCTIONS = (
 )
 """How the tools work together, for the model."""
 
-MODULES = (
+OWN = Toolset.of_modules(
+    "bridge",
     status,
     send,
     history,
@@ -76,10 +77,7 @@ MODULES = (
     resources,
     prompts,
 )
-"""The modules with the bridge's tools, resources and prompts, in the order of the lists."""
-
-OWN = Toolset.of_modules("bridge", *MODULES)
-"""The bridge's own tools, resources and prompts."""
+"""The bridge's own tools, resources and prompts, in the order of the lists."""
 
 IMPLEMENTATION = Implementation("xmpp-debug-bridge", "XMPP debug bridge", __version__, INSTRUCTIONS)
 """The name and version that clients get."""

@@ -93,10 +93,10 @@ class Received(NamedTuple):
 
 
 class _PerSecond:
-    """Allows an action at most `most` times in each second of `clock`."""
+    """Allows an action at most `NOISE_REPLIES_PER_SECOND` times in each second of `clock`."""
 
-    def __init__(self, most: int, clock: Callable[[], float]) -> None:
-        self._most, self._clock = most, clock
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
         self._second = self._done = 0
 
     def once_more(self) -> bool:
@@ -104,7 +104,7 @@ class _PerSecond:
         if (second := int(self._clock())) != self._second:
             self._second, self._done = second, 0
         self._done += 1
-        return self._done <= self._most
+        return self._done <= NOISE_REPLIES_PER_SECOND
 
 
 class Session:
@@ -115,7 +115,7 @@ class Session:
         server: Server,
         write: Callable[[bytes], None],
         *,
-        ready: Callable[[], Awaitable[None]] | None = None,
+        ready: Callable[[], Awaitable[None]],
         loading: Mapping[type, asyncio.Event] = MappingProxyType({}),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -143,8 +143,8 @@ class Session:
         self._asked: dict[jsonrpc.Id | None, asyncio.Future[Response | None]] = {}
         """The answers to our own requests, by the requests' ids. An answer is None if the client
         closed its side."""
-        self._may_send_error = _PerSecond(NOISE_REPLIES_PER_SECOND, clock).once_more
-        self._may_log_noise = _PerSecond(NOISE_REPLIES_PER_SECOND, clock).once_more
+        self._may_send_error = _PerSecond(clock).once_more
+        self._may_log_noise = _PerSecond(clock).once_more
         self._outgoing: list[bytes] = []
         self._changed: dict[str, None] = {}
         self._sending_changes: asyncio.Task[None] | None = None
@@ -393,8 +393,7 @@ class Session:
 
     async def _send_changes(self) -> None:
         while self._changed:
-            if self._ready is not None:
-                await self._ready()  # a client that did not read then gets a single notification
+            await self._ready()  # a client that did not read then gets a single notification
             self._queue_changes()
             self._flush()
             await asyncio.sleep(CHANGES_SECONDS)

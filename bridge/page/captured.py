@@ -12,18 +12,7 @@ from bridge.capture.stanza import FOOTER, HOLE, Stanza
 from bridge.capture.stream import Stream
 from bridge.page.chronicle import Chronicle, Course
 from bridge.page.timeline import Hole, Timeline, Zone
-from bridge.wire.names import (
-    CLIENT,
-    HEADER,
-    SASL,
-    SASL2,
-    TLS,
-    condition_of,
-    error_of,
-    local,
-    lower_bare,
-    split,
-)
+from bridge.wire import names
 from bridge.wire.xmlwriter import written
 from bridge.xmpp.link.from_slixmpp import prepared
 from bridge.xmpp.link.trace import redacted
@@ -33,13 +22,15 @@ from bridge.xmpp.muc.reading import read
 NAMELESS = "an account that the log does not name"
 
 PIECES = {
-    HEADER: "stream header",
+    names.HEADER: "stream header",
     FOOTER: "end of the stream",
     HOLE: "a part of the log cannot be read",
 }
 """What the page calls a header, an end and a hole, which are no stanzas."""
 
-FAILURES = frozenset(f"{{{namespace}}}failure" for namespace in (SASL, SASL2, TLS))
+FAILURES = frozenset(
+    f"{{{namespace}}}failure" for namespace in (names.SASL, names.SASL2, names.TLS)
+)
 """The tags of the elements that end a stage."""
 
 _HAS_ZONE = re.compile(r"(?:Z|[+-]\d\d:?\d\d)$|^1\d{9}")
@@ -80,7 +71,7 @@ class CapturedPage:
         if element.tag == HOLE:
             course.gaps.append(Hole(at, at, f"{PIECES[HOLE]} {element.text or ''}".rstrip()))
         xml = [] if element.tag in PIECES else [written(redacted(element))]
-        address = lower_bare(element.get("to" if stanza.sent else "from", ""))
+        address = names.lower_bare(element.get("to" if stanza.sent else "from", ""))
         for exact in _events(stream, stanza):
             self._chronicle.take(
                 course,
@@ -98,7 +89,7 @@ class CapturedPage:
         for examined in streams:
             if course := self._courses.get(examined):
                 course.findings, course.holes = examined.findings(), examined.stream.holes
-                course.title = lower_bare(examined.stream.client.account) or NAMELESS
+                course.title = names.lower_bare(examined.stream.client.account) or NAMELESS
                 courses.append(course)
         zone: Zone = "utc" if self._has_zones else "unknown"
         return self._chronicle.timeline(
@@ -149,7 +140,7 @@ def _events(stream: Stream, stanza: Stanza) -> Iterator[Mapping[str, Any]]:
     exact = {
         "kind": "stanza",
         "direction": direction,
-        "name": PIECES.get(element.tag) or local(element.tag),
+        "name": PIECES.get(element.tag) or names.local(element.tag),
         "payload": [_described(child) for child in element],
         "body": body,
     }
@@ -159,14 +150,16 @@ def _events(stream: Stream, stanza: Stanza) -> Iterator[Mapping[str, Any]]:
 
 def _described(child: Element) -> str:
     if child.tag == "error":
-        return condition_of(child)[0]
-    namespace, name = split(child.tag)
+        return names.condition_of(child)[0]
+    namespace, name = names.split(child.tag)
     return f"{name} ({namespace})" if namespace else child.tag
 
 
 def _in_client(element: Element) -> Element:
     """Return a copy of `element` in `jabber:client`, the namespace that a capture leaves out."""
-    made = Element(element.tag if element.tag.startswith("{") else f"{{{CLIENT}}}{element.tag}")
+    made = Element(
+        element.tag if element.tag.startswith("{") else f"{{{names.CLIENT}}}{element.tag}"
+    )
     made.attrib, made.text, made.tail = element.attrib, element.text, element.tail
     made.extend(map(_in_client, element))
     return made
@@ -197,5 +190,5 @@ def _fault(stanza: Stanza) -> str:
     if stanza.sent:
         return ""
     if element.tag == "presence" and element.get("type") == "error":
-        return error_of(element).condition
-    return condition_of(element)[0] if element.tag in FAILURES else ""
+        return names.error_of(element).condition
+    return names.condition_of(element)[0] if element.tag in FAILURES else ""

@@ -17,14 +17,6 @@ from typing import Any
 from bridge.settings import sources, spelling, values
 from bridge.settings.database_url import DatabaseUrl, password_in
 from bridge.settings.doubts import doubts_about
-from bridge.settings.sources import (
-    TO_TRUST_IT,
-    Candidate,
-    Problem,
-    UnusableError,
-    VariableSource,
-    absolute,
-)
 from bridge.settings.table import (
     SECRETS,
     TABLE,
@@ -74,13 +66,13 @@ def load(
     configuration with which a running bridge was started. If a file in the current directory was
     not used then, it is not used now: a `git pull` may have brought it.
     """
-    environment = VariableSource("the environment", cwd, True, sources.set_in(environ))
+    environment = sources.VariableSource("the environment", cwd, True, sources.set_in(environ))
     named = sources.named_in(environment.values, cwd)
     users = sources.users_file(environment.values)
     loading = _Loading(environment, outright=env_file is not None, named=named)
     places = sources.places(environment.values, cwd, package_root) if searching else {}
     if env_file is not None:
-        places = {absolute(env_file, cwd, environ): True}
+        places = {sources.absolute(env_file, cwd, environ): True}
     takes_untrusted = at_start is None or not at_start.trusted
     candidates = []
     for path, trusted in places.items():
@@ -88,7 +80,7 @@ def load(
         if path == users and loading.lacks_named:  # a typing mistake must not join another room
             barred = NAMED_IS_MISSING
         reason = loading.look_at(path, trusted=trusted, barred=barred)
-        candidates.append(Candidate(str(path), reason))
+        candidates.append(sources.Candidate(str(path), reason))
     loading.read_table()
     return Configuration(
         settings=loading.settings(),
@@ -105,16 +97,18 @@ def load(
 class _Loading:
     """One reading of the files, then of the table; collects what a `Configuration` holds."""
 
-    def __init__(self, environment: VariableSource, *, outright: bool, named: Path | None) -> None:
+    def __init__(
+        self, environment: sources.VariableSource, *, outright: bool, named: Path | None
+    ) -> None:
         self._environment, self._outright, self._named = environment, outright, named
-        self._places: list[VariableSource] = []
+        self._places: list[sources.VariableSource] = []
         """Every place whose restrictions are in effect."""
-        self.used: VariableSource | None = None
+        self.used: sources.VariableSource | None = None
         self.lacks_named = False
         """Whether the file that `TIA_ENV_PATH` names cannot be read."""
         self._refused: dict[str, str] = {}
         """What an untrusted file holds for variables that it may not set."""
-        self.problems: list[Problem] = []
+        self.problems: list[sources.Problem] = []
         self.warnings: list[str] = []
         self.loaded: dict[str, Any] = {}
         self.in_effect: dict[str, Setting] = {}
@@ -131,7 +125,7 @@ class _Loading:
         used, reason = self.used, "not needed, an earlier one was used"
         try:
             file = sources.read(path, trusted=trusted)
-        except UnusableError as error:
+        except sources.UnusableError as error:
             if self._outright:
                 self._reject("--env-file", _unusable_file(path, error, "UTF-8"))
             elif path == self._named:
@@ -161,7 +155,7 @@ class _Loading:
             reason += f", except for {restrictions}"
         return reason
 
-    def _restrict(self, place: VariableSource) -> str:
+    def _restrict(self, place: sources.VariableSource) -> str:
         """Add a place whose restrictions are in effect, and return their names as written there.
 
         A misspelt restriction is in effect too, since its author relies on it. It counts as a
@@ -219,7 +213,7 @@ class _Loading:
             self._note(row, str(value) if isinstance(value, Path) else text.strip(), place.name)
         return value
 
-    def _doubt(self, row: Variable[Any], text: str, place: VariableSource) -> None:
+    def _doubt(self, row: Variable[Any], text: str, place: sources.VariableSource) -> None:
         """Warn of a value that is probably not what was meant."""
         cut_off = place.cut_off.get(row.name)
         for doubt in doubts_about(text, secret=row.secret, cut_off=cut_off):
@@ -248,7 +242,7 @@ class _Loading:
                 "TIA_ENV_PATH to it",
             )
 
-    def _permitted(self, row: Variable[Any], place: VariableSource) -> str:
+    def _permitted(self, row: Variable[Any], place: sources.VariableSource) -> str:
         """Return the part of a variable's text that this place may set; empty if there is none."""
         text = place.values.get(row.name, "")
         if not text or place.trusted or row.who == "anybody":
@@ -269,10 +263,10 @@ class _Loading:
     def _ignore(self, row: Variable[Any], places: str, exception: str = "") -> None:
         self.warnings.append(
             f"{row.name} in {places} is ignored{exception}, because that file was found only by "
-            f"lying in the current directory; {TO_TRUST_IT}"
+            f"lying in the current directory; {sources.TO_TRUST_IT}"
         )
 
-    def _parsed(self, row: Variable[Any], text: str, place: VariableSource) -> Any:
+    def _parsed(self, row: Variable[Any], text: str, place: sources.VariableSource) -> Any:
         """Return the value; if it is wrong, add a problem and return None."""
         if row.parse is values.names:
             text = self._masked(text)  # the loader of toolsets shows the names
@@ -291,11 +285,11 @@ class _Loading:
                 self._reject(row.name, f"{holds} {flaw} would be right")
             return None
         if isinstance(value, Path):
-            return absolute(value, place.folder, self._environment.values)
+            return sources.absolute(value, place.folder, self._environment.values)
         return value
 
     def _strictest(
-        self, row: Variable[Any], said: list[tuple[str, VariableSource]], default: Any
+        self, row: Variable[Any], said: list[tuple[str, sources.VariableSource]], default: Any
     ) -> Any:
         """Return the strictest value that any place sets for a restriction; warn if it matters.
 
@@ -341,7 +335,7 @@ class _Loading:
         if (anchors := loaded["XMPP_TLS_CA_FILE"]) is not None:
             try:
                 sources.check_readable(anchors)
-            except UnusableError as error:
+            except sources.UnusableError as error:
                 self._reject("XMPP_TLS_CA_FILE", _unusable_file(anchors, error, "PEM"))
         if not loaded["NODE_TLS_REJECT_UNAUTHORIZED"]:
             self.warnings.append(
@@ -373,7 +367,7 @@ class _Loading:
         return not named.isdisjoint(names)
 
     def _reject(self, name: str, message: str) -> None:
-        self.problems.append(Problem(name, self._masked(message)))
+        self.problems.append(sources.Problem(name, self._masked(message)))
         self.in_effect.pop(name, None)
 
     def _note(self, row: Variable[Any], text: str, place: str) -> None:
@@ -396,14 +390,14 @@ class _Loading:
         return text
 
 
-def _secrets_in(place: VariableSource) -> dict[str, str]:
+def _secrets_in(place: sources.VariableSource) -> dict[str, str]:
     """Return the secrets that a place sets, by the variables that hold them."""
     secrets = {name: place.values.get(name, "").strip() for name in SECRETS}
     secrets["BRIDGE_STORE"] = password_in(place.values.get("BRIDGE_STORE", ""))
     return {name: secret for name, secret in secrets.items() if secret}
 
 
-def _unusable_file(path: Path, error: UnusableError, kind: str) -> str:
+def _unusable_file(path: Path, error: sources.UnusableError, kind: str) -> str:
     return (
         f"names {str(path)!r}, which cannot be used ({error}); the path of a readable {kind} file "
         "would be right"

@@ -65,7 +65,7 @@ class Absence(NamedTuple):
 
 
 def absence(
-    tenures: Collection[Tenure], entered: Tenure, now: float, patience: float = SILENCE_SECONDS
+    tenures: Collection[Tenure], entered: Tenure, now: float, patience: float
 ) -> Absence | bool | None:
     """Return the time without a bridge that ended when `entered` began; None if there was none.
 

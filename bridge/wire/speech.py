@@ -31,9 +31,6 @@ LOOP_ROUNDS = 6
 """The fewest rounds of a loop; in a round each program has its turn. People do not answer each
 other so fast for so long. Fewer rounds may be a person who repeats a command."""
 
-LOOP_MESSAGES = 2 * LOOP_ROUNDS
-"""The fewest messages of a loop, which has two programs."""
-
 MAX_CIRCLE = 3
 """The most programs that we look for in a loop, in which each answers the one before."""
 

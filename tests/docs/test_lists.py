@@ -10,9 +10,8 @@ import pytest
 
 from bridge.mcp import asking, revisions
 from bridge.mcp.schema import object_of
-from bridge.mcp.toolset import Toolset
 from bridge.registration import KEYS
-from bridge.service import MODULES
+from bridge.service import OWN
 from bridge.settings.load import load
 from bridge.settings.table import HISTORIES, SEND_RATES, VARIABLES, Configuration
 from bridge.text import MAX_QUOTED_CHARACTERS
@@ -33,14 +32,13 @@ from tests.xmpp.conditions import SASL_CONDITIONS, STANZA_CONDITIONS, STREAM_CON
 
 
 def test_resources_and_prompts_are_all_named() -> None:
-    tools = Toolset.of_modules("bridge", *MODULES)
     told = set(quoted(section("docs/tools.md", "## Resources and prompts")))
-    assert {each.name for each in tools.prompts} <= told
-    assert {each for each in told if "://" in each} == {each.uri for each in tools.resources}
+    assert {each.name for each in OWN.prompts} <= told
+    assert {each for each in told if "://" in each} == {each.uri for each in OWN.resources}
 
 
 def test_the_arguments_of_every_tool_are_all_named() -> None:
-    tools = {each.name: each for each in Toolset.of_modules("bridge", *MODULES).tools}
+    tools = {each.name: each for each in OWN.tools}
     rows = tables(section("docs/tools.md", "## Arguments"))
     assert {quoted(row[0])[0] for row in rows["tool"]} == tools.keys()
     listed: set[str] = set()

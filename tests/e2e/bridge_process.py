@@ -16,8 +16,7 @@ from typing import Any, BinaryIO, Self
 
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
-from bridge.mcp.toolset import Toolset
-from bridge.service import MODULES
+from bridge.service import OWN
 
 COMMAND = str(Path(sys.executable).parent / "xmpp-bridge")
 """The console script that pip installed beside this Python."""
@@ -80,7 +79,7 @@ def run_in(
 @cache
 def _output_schemas() -> dict[str, Any]:
     """The output schema of each tool, as `tools/list` tells it."""
-    tools = Toolset.of_modules("bridge", *MODULES).tools
+    tools = OWN.tools
     return {each.name: each.output_schema for each in tools if each.output_schema is not None}
 
 

@@ -10,8 +10,7 @@ from typing import Any
 from bridge.mcp.asking import RequestStates
 from bridge.mcp.catalogue import Catalogue
 from bridge.mcp.server import Server
-from bridge.mcp.toolset import Toolset
-from bridge.service import IMPLEMENTATION, MODULES
+from bridge.service import IMPLEMENTATION, OWN
 from bridge.settings.load import load
 from bridge.tools.check import CurrentSettings
 from bridge.tools.link import RoomLink
@@ -72,7 +71,7 @@ async def served_at(server: ScriptedServer, home: Path) -> AsyncIterator[ServedB
         CurrentSettings(configuration, lambda: configuration),
         configuration,
     )
-    tools = Catalogue(Toolset.of_modules("bridge", *MODULES), collaborators)
+    tools = Catalogue(OWN, collaborators)
     states = RequestStates(secrets.token_urlsafe, time.monotonic)
     async with at_work(participant) as eyes:
         await eyes.joined()

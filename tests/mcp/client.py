@@ -29,6 +29,10 @@ class Clock:
         return self.now
 
 
+async def at_once() -> None:
+    """The client has read all."""
+
+
 class Client:
     """The far side of a session: what it sends goes in as chunks, what comes out is kept."""
 
@@ -45,8 +49,9 @@ class Client:
         self._framer = Framer()
         self._came = asyncio.Event()
         self._chunks: asyncio.Queue[bytes | None] = asyncio.Queue()
+        server = server or serving(self.bench, tools)
         self.session = Session(
-            server or serving(self.bench, tools), self._receive, clock=self.clock, loading=loading
+            server, self._receive, ready=at_once, clock=self.clock, loading=loading
         )
         self.running = asyncio.create_task(self.session.run(self._feed()))
 

@@ -19,7 +19,7 @@ from bridge.mcp.session import (
     Session,
 )
 from bridge.mcp.toolset import Toolset
-from tests.mcp.client import Client, ids, logged
+from tests.mcp.client import Client, at_once, ids, logged
 from tests.mcp.sample_tools import (
     Workbench,
     break_later,
@@ -274,7 +274,7 @@ async def test_a_call_that_has_not_begun_when_the_input_breaks_is_answered_too()
         raise ConnectionError("the input broke")
 
     bench, written = Workbench(), bytearray()
-    session = Session(serving(bench), written.extend)
+    session = Session(serving(bench), written.extend, ready=at_once)
     with pytest.raises(ConnectionError):
         await session.run(chunks())
     assert json.loads(written)["error"]["data"]["condition"] == "system-shutdown"

@@ -63,9 +63,8 @@ def bodies(place: Place) -> list[str]:
 def gaps(database: SqlDatabase, room: str, domain: str, now: float) -> list[tuple[str, str]]:
     """When no bridge was in a room, as it is computed."""
     tenures = database.tenures(room, domain)
-    absences = (
-        absence(tenures, each, now) for each in sorted(tenures, key=lambda each: each.since)
-    )
+    in_order = sorted(tenures, key=lambda each: each.since)
+    absences = [absence(tenures, each, now, database.patience) for each in in_order]
     return [(iso(each.start), iso(each.end)) for each in absences if isinstance(each, Absence)]
 
 

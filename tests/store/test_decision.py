@@ -51,15 +51,15 @@ ENTERED = _tenure(100, 200, id_=9)
 def test_a_gap_is_the_time_in_which_no_tenure_is(
     others: list[Tenure], now: float, expected: Absence | bool | None
 ) -> None:
-    assert absence([*others, ENTERED], ENTERED, now) == expected
+    assert absence([*others, ENTERED], ENTERED, now, SILENCE_SECONDS) == expected
 
 
 def test_a_copy_of_a_file_was_not_in_the_room_before_the_file_itself() -> None:
     copied, entered = (ENTERED._replace(file=name) for name in "ab")
     earlier = _tenure(0, 50)._replace(file="b")
     tenures = [earlier, earlier._replace(file="a"), copied, entered]
-    assert absence(tenures, entered, 300) == Absence(5_050, 5_100)
+    assert absence(tenures, entered, 300, SILENCE_SECONDS) == Absence(5_050, 5_100)
     # Of two bridges that came at once, the same ends the gap, whichever file tells it.
     both = [*tenures, *(it._replace(run="third", id=11) for it in (copied, entered))]
-    assert absence(both, entered, 300) == Absence(5_050, 5_100)
-    assert absence(both, both[-1], 300) is None
+    assert absence(both, entered, 300, SILENCE_SECONDS) == Absence(5_050, 5_100)
+    assert absence(both, both[-1], 300, SILENCE_SECONDS) is None

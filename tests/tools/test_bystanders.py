@@ -10,7 +10,7 @@ import pytest
 
 from bridge.tools.diagnose import xmpp_diagnose
 from bridge.tools.send import RateLimiter, xmpp_send
-from bridge.wire.speech import LOOP_MESSAGES
+from bridge.wire.speech import LOOP_ROUNDS
 from bridge.xmpp.checks.conduct import STAYS
 from bridge.xmpp.model.events import OccupantJoined, OccupantLeft
 from tests.faults.scene import configure, scene
@@ -149,7 +149,7 @@ async def test_commands_of_a_bystander_that_says_it_is_a_bot_make_no_loop(
     async with staged(server, shown, authority, request) as stage:
         await stage.enter(answers)
         eve = await bystander(stage, "Eve")  # slixmpp says client/bot of itself
-        for _ in range(LOOP_MESSAGES):
+        for _ in range(2 * LOOP_ROUNDS):
             eve.send(*more, body=COMMAND)
             await stage.eyes.see(lambda event: ANSWER in getattr(event, "body", ""))
         await asked(stage)

@@ -8,13 +8,12 @@ import pytest
 from bridge.llm.tools import MAX_QUESTION_CHARACTERS
 from bridge.llm.tools import TOOLSET as LLM
 from bridge.mcp.schema import MismatchError, object_of
-from bridge.mcp.toolset import Toolset
 from bridge.samples import TOOLSET as SAMPLES
 from bridge.samples.weather import MAX_LOCATION
 from bridge.samples.words import MAX_CHARACTERS
-from bridge.service import MODULES
+from bridge.service import OWN
 
-TOOLS = {each.name: each for each in Toolset.of_modules("bridge", *MODULES).tools}
+TOOLS = {each.name: each for each in OWN.tools}
 ALL = TOOLS | {each.name: each for each in (*SAMPLES.tools, *LLM.tools)}
 
 

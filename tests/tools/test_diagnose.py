@@ -18,7 +18,7 @@ from bridge.tools.diagnose import BRIEF_BYTES, MAX_ASKED, MAX_PROGRAMS, xmpp_dia
 from bridge.tools.entries import NOTICE, RESULT_BYTES
 from bridge.tools.link import RoomLink
 from bridge.wire.names import DISCO_INFO, PING, StanzaError
-from bridge.wire.speech import LOOP_MESSAGES
+from bridge.wire.speech import LOOP_ROUNDS
 from bridge.xmpp.checks.conduct import STAYS
 from bridge.xmpp.link.stanzas import IqError
 from bridge.xmpp.model.events import (
@@ -296,7 +296,7 @@ async def test_out_of_the_room_nobody_is_looked_at_but_the_bridge() -> None:
 
 
 async def test_only_who_alternates_with_it_is_asked_whether_it_is_a_program() -> None:
-    events = [_said(("Robot", "Eve")[number % 2], str(number)) for number in range(LOOP_MESSAGES)]
+    events = [_said(("Robot", "Eve")[number % 2], str(number)) for number in range(2 * LOOP_ROUNDS)]
     played = _beside()
     there = (*played.picture.occupants, occupant("Eve"), occupant("Wilma"))
     played.picture = replace(STATUS, occupants=there)

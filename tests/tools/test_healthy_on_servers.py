@@ -8,7 +8,7 @@ from xml.etree.ElementTree import Element
 import pytest
 
 from bridge.tools.diagnose import xmpp_diagnose
-from bridge.wire.speech import LOOP_MESSAGES, SPREAD_SECONDS
+from bridge.wire.speech import LOOP_ROUNDS, SPREAD_SECONDS
 from bridge.xmpp.checks.conduct import STAYS
 from bridge.xmpp.link.stanzas import BRIDGE
 from bridge.xmpp.model.events import OccupantChanged, OccupantJoined
@@ -49,9 +49,9 @@ async def greeted(stage: Stage, robot: Robot, fred: Robot) -> None:
 
 
 async def chatting(stage: Stage, robot: Robot, fred: Robot) -> None:
-    for number in range(LOOP_MESSAGES + 2):
+    for number in range(2 * LOOP_ROUNDS + 2):
         speaker = (stage.wilma, fred)[number % 2]
-        is_late = number in {LOOP_MESSAGES // 2, LOOP_MESSAGES // 2 + 1}  # people are uneven
+        is_late = number in {LOOP_ROUNDS, LOOP_ROUNDS + 1}  # people are uneven
         await heard(stage, speaker, f"so {number}", after=is_late * (SPREAD_SECONDS + 0.2))
 
 
@@ -60,7 +60,7 @@ async def on_the_phone(stage: Stage, robot: Robot, fred: Robot) -> None:
 
 
 async def relayed(stage: Stage, robot: Robot, fred: Robot) -> None:
-    for number in range(LOOP_MESSAGES // 2 - 1):
+    for number in range(LOOP_ROUNDS - 1):
         await heard(stage, stage.wilma, f"here {number}")
         await heard(stage, robot, f"<Zoe> there {number}")
 
@@ -86,7 +86,7 @@ async def with_visitors(stage: Stage, robot: Robot, fred: Robot) -> None:
 async def with_an_agent(stage: Stage, robot: Robot, fred: Robot) -> None:
     agent = await third(stage, "Agent")
     await agent.client.plugin["xep_0030"].add_identity(category="client", itype="bot", name=BRIDGE)
-    await asked(stage, agent, LOOP_MESSAGES)
+    await asked(stage, agent, 2 * LOOP_ROUNDS)
 
 
 async def third(stage: Stage, nick: str) -> Robot:
@@ -97,7 +97,7 @@ async def third(stage: Stage, nick: str) -> Robot:
 
 
 async def in_a_hurry(stage: Stage, robot: Robot, fred: Robot) -> None:
-    await asked(stage, stage.wilma, LOOP_MESSAGES)
+    await asked(stage, stage.wilma, 2 * LOOP_ROUNDS)
 
 
 async def asked(stage: Stage, who: Witness, times: int) -> None:

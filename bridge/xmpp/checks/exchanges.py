@@ -11,15 +11,6 @@ from typing import NamedTuple
 
 from bridge.text import searchable
 from bridge.wire import speech
-from bridge.wire.speech import (
-    ANSWER_SECONDS,
-    COMMAND_CHARACTERS,
-    THREAD_SECONDS,
-    TURN_SECONDS,
-    Circle,
-    Utterance,
-    is_steady,
-)
 from bridge.xmpp.model import events
 from bridge.xmpp.model.journal import Record
 
@@ -47,7 +38,7 @@ def exchanges(acts: Sequence[Record]) -> list[Answered]:
         if speaks(asked)
         and speaks(answer)
         and asked.sender != answer.sender
-        and answer.at - asked.at <= THREAD_SECONDS
+        and answer.at - asked.at <= speech.THREAD_SECONDS
     ]
 
 
@@ -69,12 +60,12 @@ def regulars(acts: Sequence[Record]) -> set[str]:
             continue  # a person in a hurry gives it again after each answer
         answers[who, form_of(exchange.asked, who)].append(exchange)
         total[who] += 1
-        fast[who] += exchange.seconds <= ANSWER_SECONDS
+        fast[who] += exchange.seconds <= speech.ANSWER_SECONDS
     texts = [(act.number, act.sender, plain(act)) for act in acts if speaks(act)]
     loops = (circle for circle in circles(acts) if circle.is_fast and not circle.is_commanded)
     programs = set[str]().union(*(circle.names for circle in loops))
     for (who, form), theirs in answers.items():
-        even = is_steady([exchange.seconds for exchange in theirs])
+        even = speech.is_steady([exchange.seconds for exchange in theirs])
         if len(theirs) >= ANSWERS and even and 2 * fast[who] >= total[who]:
             first, name = theirs[0].asked.number, searchable(who)
             asked = sum(
@@ -87,7 +78,7 @@ def regulars(acts: Sequence[Record]) -> set[str]:
     return programs
 
 
-def circles(acts: Sequence[Record], nickname: str = "") -> list[Circle]:
+def circles(acts: Sequence[Record], nickname: str = "") -> list[speech.Circle]:
     """Return the circles in a room's acts; with a nickname, only those in which it has a turn.
 
     The newest circle is the first. The number of each message is its record's. Messages of the
@@ -102,10 +93,10 @@ def circles(acts: Sequence[Record], nickname: str = "") -> list[Circle]:
         if not nickname or nickname in circle.names
     ]
 
-    def answers_others(circle: Circle) -> bool:
+    def answers_others(circle: speech.Circle) -> bool:
         """Whether each turn may answer an act of others before it: two programs greet newcomers."""
         first, _, *_ = circle.turns
-        since = first.at - TURN_SECONDS
+        since = first.at - speech.TURN_SECONDS
         before = sum(act.number < first.number and act.at >= since for act in acts)
         return len(circle.turns) <= circle.size * before
 
@@ -113,9 +104,9 @@ def circles(acts: Sequence[Record], nickname: str = "") -> list[Circle]:
     return sorted(alone, key=lambda circle: -circle.turns[0].number)
 
 
-def _said(record: Record) -> Utterance:
+def _said(record: Record) -> speech.Utterance:
     who, text = record.sender, plain(record)
-    return Utterance(who, record.at, text, is_encrypted(record), record.number)
+    return speech.Utterance(who, record.at, text, is_encrypted(record), record.number)
 
 
 def form_of(record: Record, to: str) -> str:
@@ -125,7 +116,7 @@ def form_of(record: Record, to: str) -> str:
 
 def plain(record: Record) -> str:
     """Return the beginning of a message as people see it, without case."""
-    return searchable(speech.unquoted(record.body)[:COMMAND_CHARACTERS]).strip()
+    return searchable(speech.unquoted(record.body)[: speech.COMMAND_CHARACTERS]).strip()
 
 
 def is_encrypted(record: Record) -> bool:

@@ -13,14 +13,7 @@ from itertools import groupby, pairwise
 from typing import NamedTuple
 
 from bridge.text import searchable
-from bridge.wire.speech import (
-    ANSWER_SECONDS,
-    THREAD_SECONDS,
-    TURN_SECONDS,
-    is_addressed,
-    is_command,
-    is_put_to,
-)
+from bridge.wire import speech
 from bridge.xmpp.checks.evidence import Evidence, disguise
 from bridge.xmpp.checks.exchanges import form_of, is_encrypted, is_message, plain, speaks
 from bridge.xmpp.model.journal import Record
@@ -77,16 +70,16 @@ def questions(acts: Iterable[Record]) -> list[Ask]:
     """Return what was asked in one room; `acts` are the room's events, the oldest first."""
     said = [act for act in acts if speaks(act) and act.is_live]
     texts = [*map(plain, said)]
-    asking = {act.sender for act, text in zip(said, texts, strict=True) if is_command(text)}
+    asking = {act.sender for act, text in zip(said, texts, strict=True) if speech.is_command(text)}
     total, prompt, by_name = Counter(map(_words, texts)), Counter[tuple[str, str]](), Counter[str]()
     for (asked, text), (answer, _) in pairwise(zip(said, texts, strict=True)):
         who = answer.sender
-        if who not in {asked.sender, *asking} and answer.at - asked.at <= ANSWER_SECONDS:
+        if who not in {asked.sender, *asking} and answer.at - asked.at <= speech.ANSWER_SECONDS:
             prompt[_words(text), who] += 1
-            by_name[who] += is_addressed(searchable(who), text)
+            by_name[who] += speech.is_addressed(searchable(who), text)
     answering, programs = defaultdict[str, set[str]](set), Counter[str]()
     for (words, who), count in prompt.items():
-        if count >= (1 if is_command(words) else TIMES) and SHARE * count >= total[words]:
+        if count >= (1 if speech.is_command(words) else TIMES) and SHARE * count >= total[words]:
             answering[words].add(who)
             programs[who] += count
     known = {name for name, _ in programs.most_common(MAX_PROGRAMS)}
@@ -115,7 +108,7 @@ def asks_of(evidence: Evidence) -> list[Ask]:
 
 def _what(asked: Record, nickname: str) -> str:
     text = plain(asked)
-    words = text.removeprefix("@").split()[: 1 + is_addressed(searchable(nickname), text)]
+    words = text.removeprefix("@").split()[: 1 + speech.is_addressed(searchable(nickname), text)]
     return "" if is_encrypted(asked) or disguise(asked.body) else " ".join(words)
 
 
@@ -130,17 +123,19 @@ def left_out(evidence: Evidence, asks: Sequence[Ask]) -> list[LeftOut]:
     answered = [ask for ask in asks if ask.answer]
     answers = {ask.what for ask in answered}
     forms = {form_of(ask.asked, name) for ask in answered} | {searchable(name)}
-    patience = ANSWER_SECONDS if answered else PATIENCE_SECONDS
+    patience = speech.ANSWER_SECONDS if answered else PATIENCE_SECONDS
     spoke = [(act.at, act.number, act.sender) for act in acts if speaks(act)]
 
     def is_left(ask: Ask) -> bool:
         at, who = ask.asked.at, ask.asked.sender
         text = plain(ask.asked)
-        is_about = is_addressed(searchable(name), text) and not is_put_to(searchable(name), text)
+        is_about = speech.is_addressed(searchable(name), text) and not speech.is_put_to(
+            searchable(name), text
+        )
         if is_about and ask.what not in answers:
             return False
         known = form_of(ask.asked, name) in forms
-        until = at + (ANSWER_SECONDS if known else PATIENCE_SECONDS)
+        until = at + (speech.ANSWER_SECONDS if known else PATIENCE_SECONDS)
         others = [
             nickname
             for time, number, nickname in spoke[bisect_left(spoke, (at,)) :]
@@ -168,7 +163,7 @@ def is_unanswered(question: Ask, end: float, gaps: Iterable[tuple[float, float]]
     `end` is when the records end. A gap is a time from which events may be missing.
     """
     since = question.asked.at
-    until = since + TURN_SECONDS
+    until = since + speech.TURN_SECONDS
     whole = all(last < since or first > until for first, last in gaps)
     return question.answer is None and end >= until and whole
 
@@ -184,12 +179,12 @@ def _paired(
     asked, waiting = list[Ask](), list[int]()
     for act, to in zip(said, asked_of, strict=True):
         who = act.sender
-        waiting = [it for it in waiting if act.at - asked[it].asked.at <= THREAD_SECONDS]
+        waiting = [it for it in waiting if act.at - asked[it].asked.at <= speech.THREAD_SECONDS]
         mine = [it for it in waiting if who in asked[it].to or not (asked[it].to or who in asking)]
         to_id = getattr(act.event, "reply_to", None)
         reply = [it for it in mine if to_id in ids_of(asked[it].asked)] if to_id else []
         mine = [it for it in mine if not is_encrypted(asked[it].asked)] or mine  # it reads those
-        prompt = [it for it in mine if act.at - asked[it].asked.at <= ANSWER_SECONDS]
+        prompt = [it for it in mine if act.at - asked[it].asked.at <= speech.ANSWER_SECONDS]
         if chosen := reply or prompt[:1] or mine[-1:]:
             asked[chosen[0]] = asked[chosen[0]]._replace(answer=act)
             waiting.remove(chosen[0])
@@ -210,14 +205,14 @@ def _asked_of(
 ) -> set[str] | None:
     """Return which programs a text asks, none if that is unknown; None if it is no question."""
     addressable = programs if text.endswith("?") else called
-    to = {name for name in addressable if is_addressed(searchable(name), text)}
+    to = {name for name in addressable if speech.is_addressed(searchable(name), text)}
     to = to or answering.get(_words(text), set())
-    return to or (programs if is_command(text) else None)
+    return to or (programs if speech.is_command(text) else None)
 
 
 def _words(text: str) -> str:
     """Return what programs tell questions apart by: the first word of a command, or all words."""
-    return text.split()[0] if is_command(text) else text
+    return text.split()[0] if speech.is_command(text) else text
 
 
 def ids_of(record: Record) -> set[str]:

@@ -15,16 +15,7 @@ from bridge.xmpp.link import stanzas
 from bridge.xmpp.link.connection import DEADLINES, Connection
 from bridge.xmpp.link.from_slixmpp import prepared
 from bridge.xmpp.link.stanzas import IqError
-from bridge.xmpp.model import faults
-from bridge.xmpp.model.events import (
-    CAPTCHA_REQUIRED,
-    Event,
-    OccupantJoined,
-    OccupantLeft,
-    RoomDestroyed,
-    RoomError,
-    SubjectChanged,
-)
+from bridge.xmpp.model import events, faults
 from bridge.xmpp.model.faults import ConnectionFailedError, Fault, Place, Stage
 from bridge.xmpp.muc import roomservice
 from bridge.xmpp.muc.intake import QUIET_SECONDS
@@ -71,7 +62,7 @@ class Join:
         connection: Connection,
         place: Place,
         occupant: str,
-        admit: Callable[[OccupantJoined], None],
+        admit: Callable[[events.OccupantJoined], None],
     ) -> None:
         """`occupant` is the requested occupant JID, prepared; `admit` gets our own presence."""
         self._connection = connection
@@ -79,11 +70,13 @@ class Join:
         self._occupant = occupant
         self._room = names.bare(occupant)
         self._admit = admit
-        self._unmarked: OccupantJoined | None = None
+        self._unmarked: events.OccupantJoined | None = None
         """The wanted nickname's presence that came without the code 110; None before."""
         self._quiet: asyncio.TimerHandle | None = None
         """Takes `_unmarked` for our presence, unless the room sends something before."""
-        self._answer: asyncio.Future[OccupantJoined] = asyncio.get_running_loop().create_future()
+        self._answer: asyncio.Future[events.OccupantJoined] = (
+            asyncio.get_running_loop().create_future()
+        )
         self._has_heard = False
         """Whether the room has sent anything."""
         self._denied = asyncio.Event()
@@ -94,7 +87,7 @@ class Join:
 
     async def run(
         self, password: Secret | None, since: str | None, *, history: bool
-    ) -> OccupantJoined:
+    ) -> events.OccupantJoined:
         """Ask to be let in; return our own presence, with which the room lets us in.
 
         We ask for the room's history since the time `since`, in UTC; without `history`, for none.
@@ -117,34 +110,36 @@ class Join:
             await self._unlock(seconds)
         return me
 
-    def take(self, event: Event) -> list[Event]:
+    def take(self, event: events.Event) -> list[events.Event]:
         """Take an event of the room; return the events that are to be published for it."""
         if self._answer.done():
             return [event]
         self._has_heard = True
         match event:
-            case OccupantJoined(self_=True, from_=jid):
+            case events.OccupantJoined(self_=True, from_=jid):
                 unmarked, self._unmarked = self._unmarked, None
                 self._let_in(event)
                 # Another occupant has the wanted nickname, and the room gave us a new one.
                 return [] if unmarked is None or unmarked.from_ == jid else [unmarked]
-            case OccupantJoined(from_=jid) if prepared(jid) == self._occupant:
+            case events.OccupantJoined(from_=jid) if prepared(jid) == self._occupant:
                 self._unmarked = event
                 self._await_quiet()
                 return []
-            case OccupantLeft(from_=jid) if self._unmarked and jid == self._unmarked.from_:
+            case events.OccupantLeft(from_=jid) if self._unmarked and jid == self._unmarked.from_:
                 self._unmarked = None
-            case SubjectChanged():
+            case events.SubjectChanged():
                 self._let_in_unmarked()
-            case OccupantLeft(self_=True, codes=codes, reason=reason, actor=actor) if (
+            case events.OccupantLeft(self_=True, codes=codes, reason=reason, actor=actor) if (
                 not codes.isdisjoint(REMOVALS)
             ):
                 self._refuse(faults.of_removal(codes, reason, actor, self._place))
-            case RoomDestroyed(reason=reason, venue=venue):
+            case events.RoomDestroyed(reason=reason, venue=venue):
                 self._refuse(faults.of_destruction(reason, venue, self._place))
-            case RoomError(condition=condition) if self._unmarked and condition == CAPTCHA_REQUIRED:
+            case events.RoomError(condition=condition) if (
+                self._unmarked and condition == events.CAPTCHA_REQUIRED
+            ):
                 pass  # inside a room, an occupant may send such a message
-            case RoomError(condition=condition, text=text, venue=venue):
+            case events.RoomError(condition=condition, text=text, venue=venue):
                 self._refuse(faults.of_join_error(condition, text, self._place, venue))
         if self._unmarked is not None:
             self._await_quiet()
@@ -161,7 +156,7 @@ class Join:
         if self._unmarked is not None and not self._answer.done():
             self._let_in(replace(self._unmarked, self_=True))
 
-    def _let_in(self, me: OccupantJoined) -> None:
+    def _let_in(self, me: events.OccupantJoined) -> None:
         self._answer.set_result(me)
         self._admit(me)
 

@@ -17,16 +17,7 @@ from typing import NamedTuple
 from bridge.newest import Newest
 from bridge.xmpp.link.connection import Connection
 from bridge.xmpp.link.from_slixmpp import prepared
-from bridge.xmpp.model import faults
-from bridge.xmpp.model.events import (
-    Event,
-    MessageReceived,
-    NicknameChanged,
-    OccupantChanged,
-    OccupantJoined,
-    SendFailed,
-    Source,
-)
+from bridge.xmpp.model import events, faults
 from bridge.xmpp.model.faults import ConnectionFailedError, Fault, Place
 from bridge.xmpp.model.journal import Record
 
@@ -43,7 +34,7 @@ class Reflection(NamedTuple):
     """The room's own copy of what we said: the proof that it was heard."""
 
     record: Record
-    message: MessageReceived
+    message: events.MessageReceived
     round_trip_seconds: float
 
 
@@ -124,14 +115,14 @@ class Reflections:
             fault = faults.of(situation, place, seconds=seconds)
             raise faults.NotReflectedError(fault) from error
         match record.event:
-            case MessageReceived() as reflected:
+            case events.MessageReceived() as reflected:
                 return Reflection(record, reflected, time.perf_counter() - started)
-            case SendFailed(condition=condition, text=text):
+            case events.SendFailed(condition=condition, text=text):
                 raise faults.BouncedError(faults.of_bounce(condition, text, place))
             case _:
                 raise AssertionError(record)
 
-    def claim(self, message: MessageReceived, *, by_text: bool) -> MessageReceived:
+    def claim(self, message: events.MessageReceived, *, by_text: bool) -> events.MessageReceived:
         """Return `message`, which came under our nickname, with `own` as it is proved to be.
 
         Our id is proof. While we are away, others can take our nickname and repeat an id of ours,
@@ -141,7 +132,7 @@ class Reflections:
         With `by_text`, our text is proof as well, in a room that has given none of our ids back:
         `reflects` then has our id. Of several messages with one text, the oldest comes first.
         """
-        live, text = message.source is Source.LIVE, _hash(message.body)
+        live, text = message.source is events.Source.LIVE, _hash(message.body)
         if (sent := self._texts.get(message.id)) is not None:
             unheard = self._unheard.pop(message.id, None) is not None
             self.gives_ids_back |= unheard
@@ -181,9 +172,9 @@ class Reflections:
     def take(self, record: Record) -> None:
         """End the wait for an answer if `record` is that answer."""
         match record.event:
-            case MessageReceived(own=True, id=id_, reflects=sent):
+            case events.MessageReceived(own=True, id=id_, reflects=sent):
                 id_ = sent or id_
-            case SendFailed(id=id_):
+            case events.SendFailed(id=id_):
                 if not id_ and len(self._waiting) == 1:
                     (id_,) = self._waiting
                 self._unheard.pop(id_, None)
@@ -228,24 +219,24 @@ class OwnNickname:
         """Whether the room gave us this nickname instead of another."""
         self._has_code = False
 
-    def begin(self, me: OccupantJoined, account: str) -> None:
+    def begin(self, me: events.OccupantJoined, account: str) -> None:
         """Begin a stay with our own presence; `account` is our bare JID."""
         address = (me.jid or "").partition("/")[0]
         self._has_code = 110 in me.codes
         self.is_marked = self._has_code or prepared(address) == prepared(account)
         self.is_shared = self.is_spoken_under = self.was_changed = False
 
-    def see(self, event: Event, happened: Event | None) -> None:
+    def see(self, event: events.Event, happened: events.Event | None) -> None:
         """Take an event, and as `happened` what it changes in the room; None if nothing."""
         match event:
-            case NicknameChanged(self_=True):
+            case events.NicknameChanged(self_=True):
                 self.was_changed = True
-            case OccupantJoined(self_=True, codes=codes, sessions=sessions):
+            case events.OccupantJoined(self_=True, codes=codes, sessions=sessions):
                 self.was_changed |= 210 in codes
                 # Some rooms leave the code out when they change our role. Everything else in our
                 # presence can be changed only by a session of ours, and this session never does.
                 same = happened is None or (
-                    isinstance(happened, OccupantChanged)
+                    isinstance(happened, events.OccupantChanged)
                     and happened.former_role is happened.former_affiliation is None
                 )
                 unmarked = self._has_code and 110 not in codes

@@ -8,7 +8,6 @@ import pytest
 from bridge.wire.speech import (
     ANSWER_SECONDS,
     COMMAND_CHARACTERS,
-    LOOP_MESSAGES,
     LOOP_ROUNDS,
     SPREAD_SECONDS,
     THREAD_SECONDS,
@@ -68,7 +67,7 @@ TYPING = said("Eve", "", payload=("composing (http://jabber.org/protocol/chatsta
 SLOW = ANSWER_SECONDS + 0.1
 UNEVEN = [0.1, 0.1, 0.7 + SPREAD_SECONDS]
 BOTH = {"Robot": True, "Parrot": True}
-MANY = LOOP_MESSAGES
+MANY = 2 * LOOP_ROUNDS
 TRIO = ("Robot", "Parrot", "Eve")
 assert 3 * LOOP_ROUNDS == 18
 PAUSE = [0.05] * MANY + [5.0] + [0.05] * (MANY - 2)
