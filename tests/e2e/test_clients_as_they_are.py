@@ -50,7 +50,8 @@ async def test_arguments_of_models_and_other_programs_are_taken(
         await bridge.initialize()
         asked = {"name": "xmppHistory", "arguments": arguments, "_meta": []}
         result = await bridge.request("tools/call", asked)
-    assert result["structuredContent"]["entries"] == []
+    kinds = {entry["kind"] for entry in result["structuredContent"]["entries"]}
+    assert kinds <= {"connection"}  # it may have failed to connect by now
 
 
 async def test_a_request_over_several_lines_is_refused_once_and_the_log_says_why(

@@ -22,7 +22,7 @@ SOMETHING_ELSE = parsed(INFO.format("<identity category='server' type='im'/>"))
 OWN, WILMA = f"{ROOM}/McpDebug", f"{ROOM}/Wilma"
 OCCUPANT = Target(TargetKind.OCCUPANT, WILMA, OWN)
 OURSELVES = Target(TargetKind.SELF, WILMA, WILMA)
-HASTY = 0.2
+HASTY, PATIENCE = 0.2, 10
 
 OUT, SERVICE_GONE, UNKNOWN = map(
     refused, ("not-acceptable", "remote-server-timeout", "service-unavailable")
@@ -34,7 +34,7 @@ def _played(answers: dict[str, Answer]) -> PlayedConnection:
 
 
 async def _compared(played: PlayedConnection, target: Target, seconds: float = HASTY) -> Comparison:
-    async with asyncio.timeout(seconds + 1):
+    async with asyncio.timeout(seconds + PATIENCE):
         return await ping_compared(played.connection, target, seconds)
 
 
