@@ -15,7 +15,7 @@ from bridge.store.database import Query, Recorded, Span, Tenure
 from bridge.store.decision import absence
 from bridge.store.errors import AwayStoreError
 from bridge.store.location import Place, Team, lying_aside
-from bridge.store.pairing import Wanted, key_of, paired, told_at
+from bridge.store.pairing import Alike, Wanted, key_of, paired, same, told_at
 from bridge.store.postgresql import PostgresqlDatabase
 from bridge.store.reading import UNKNOWN, Extent, Reading
 from bridge.store.sqlite import open_file
@@ -30,6 +30,10 @@ CHUNK = 100
 
 WALK_SECONDS = 10.0
 """Time for one page: clients give up on a call after a minute."""
+
+THEIRS = 1_000
+"""How many events of other machines a reader remembers. A bridge of this machine writes the same
+events within a second."""
 
 UNRECORDED = "nobody recorded this room"
 """The `reason` of a gap in which no bridge was in the room."""
@@ -61,6 +65,8 @@ class Reader:
         self._place, self._account, self._flush = place, account, flush
         self._kept: list[PostgresqlDatabase] = []
         """The connections to a database that wait for the next queries."""
+        self._theirs: dict[Alike, tuple[str, int]] = {}
+        """The events of other machines that were read last, with room and hash of the content."""
         self.away = ""
         """Why a team's database is not read, but this machine's file alone; empty if it is."""
 
@@ -140,6 +146,29 @@ class Reader:
                     self.away = ""
                     return answer
             return work(Reading(None, file, extent))
+
+    def was_read(self, row: Recorded, extent: Extent) -> bool:
+        """Whether a row of the file is an event that was read as another machine's row.
+
+        The file says so itself once a bridge has compared it with the database.
+        """
+        theirs, is_theirs = self._theirs, row.id <= extent.base and row.file not in extent.own
+        if not (row.shared and (theirs if extent.away else is_theirs)):
+            return False
+        key = key_of(row.event)
+        if not extent.away:
+            theirs[Alike(row.id, row.at, key.stanza)] = row.room, key.content
+            if len(theirs) > THEIRS:
+                del theirs[next(iter(theirs))]
+            return False
+        alike = [
+            it
+            for it, (room, content) in theirs.items()
+            if (room == row.room and it.id <= extent.base)
+            and (content == key.content or (it.stanza is not None and it.stanza == key.stanza))
+        ]
+        match = same(Wanted(key, row.at, -inf), alike, ())
+        return match is not None and bool(theirs.pop(match))
 
     def close(self) -> None:
         """Close the connection, if one is kept."""
@@ -272,7 +301,8 @@ class Walk:
             for row in rows:
                 is_own = 0 < row.row <= self._extent.own.get(row.file, 0)
                 in_file = is_own or row.id > self._extent.base
-                if self._rows.get(row.row if in_file else -row.id) not in self._known:
+                is_known = self._rows.get(row.row if in_file else -row.id) in self._known
+                if not (is_known or self._reader.was_read(row, self._extent)):
                     yield row
                 self._read_up_to = max(self._read_up_to, row.id)
                 if is_own and not self._backward:

@@ -88,7 +88,7 @@ def test_the_figures_on_the_page_are_those_of_the_code() -> None:
         f"the `user_version` {VERSION}",
         f"`version`: {postgresql_tables.VERSION}.",
         f"{postgresql_tables.ROW_BYTES} bytes a row",
-        f"Every {shipping.RETRY_SECONDS:g} s the bridge tries",
+        f"tries the database every {shipping.RETRY_SECONDS:g} s",
         f"not heard of for {postgresql.SILENCE_SECONDS:g} s",
         f"differ by {pairing.SAME_SECONDS:g} s at most",
         f"{former.MOVED} rows at a time",

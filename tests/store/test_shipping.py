@@ -409,6 +409,45 @@ async def test_who_reads_as_the_database_goes_away_goes_on_in_the_file(
     assert told == ["1", "2", "3", "4"]
 
 
+@pytest.mark.parametrize("ids", [True, False])
+async def test_what_was_read_as_another_machines_is_not_read_again_out_of_the_file(
+    ids: bool, team: Team, postgresql: Postgresql, tmp_path: Path
+) -> None:
+    def hears(member: Member, *bodies: str) -> None:
+        for at, body in enumerate(bodies):
+            id_ = f"{body}-{at}" if ids else None
+            event = encode(MessageReceived(f"{ROOM}/Wilma", "Wilma", body, stanza_id=id_))
+            member.recorder.add(Happened(time.time(), ROOM, event, shared=True))
+
+    async def goes_on(cursor: str | None) -> str:
+        walk = await reader.walk([ROOM], EventFilter(), since=cursor)
+        told.extend([row.event["body"] async for row in walk])
+        return walk.next
+
+    said = ["1", "again", "again", "2"]
+    elsewhere = replace(team, file=tmp_path / "elsewhere" / "team.db")
+    async with (
+        Relay("127.0.0.1", postgresql.port) as relay,
+        _member(place := _with(team, port=str(relay.port))) as ours,
+        _member(elsewhere, "theirs") as theirs,
+    ):
+        hears(theirs, *said)
+        await until(lambda: bodies(team) == said)
+        reader, told = Reader(place, "bot@localhost"), list[str]()
+        cursor = await goes_on(None)
+        relay.refuse()
+        relay.reset()
+        hears(ours, *said, "again")
+        await ours.recorder.flush()
+        cursor = await goes_on(cursor)
+        assert told == [*said, "again"]
+        await relay.heal()
+        await until(lambda: bodies(team) == told)
+        await goes_on(cursor)
+        reader.close()
+    assert told == [*said, "again"]
+
+
 async def test_a_walk_of_the_file_alone_fails_as_a_store_does_if_the_file_goes(
     team: Team,
 ) -> None:
