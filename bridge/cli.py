@@ -27,7 +27,7 @@ from bridge.commands.exit import (
     ignore_further_signals,
     raise_on_interrupt,
 )
-from bridge.logs import can_print, complain, write_out
+from bridge.logs import can_print, complain, show, write_out
 from bridge.mcp.stdio import Stdio, StdioError
 from bridge.settings.table import TABLE, Variable
 from bridge.text import nearest, one_line
@@ -111,10 +111,7 @@ def _command_first(words: list[str]) -> list[str]:
 
 
 def _show(page: str) -> int:
-    if problem := write_out(page.rstrip("\n")):
-        complain(f"xmpp-bridge: stdout cannot be written: {problem.strerror}")
-        return FAILURE
-    return SUCCESS if can_print() else FAILURE
+    return SUCCESS if can_print() and show([page.rstrip("\n")]) else FAILURE
 
 
 def _unknown(why: str) -> int:

@@ -4,12 +4,14 @@ A client that does not read stderr must not stop the bridge: a line that does no
 pipe is dropped and counted, never waited for.
 """
 
+import errno
 import fcntl
 import logging
 import os
 import select
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -23,6 +25,9 @@ PIPE_BUF = getattr(select, "PIPE_BUF", 512)
 QUIET = ("slixmpp", "asyncio", "dotenv", "aiodns", "httpx", "httpcore", "psycopg")
 """Libraries whose own logging is switched off: slixmpp's DEBUG lines hold passwords."""
 
+
+READER_GONE = frozenset({errno.EPIPE, errno.EIO, errno.ECONNRESET})
+"""The errors of writing to a reader that has left. That it has left is no failure."""
 
 TIMED = {"timed": True}
 """The `extra` of a record whose lines already begin with a time, such as events of a room."""
@@ -224,6 +229,22 @@ def write_out(*pieces: str) -> OSError | None:
         sys.stdout = None
         return error
     return None
+
+
+def show(lines: Sequence[str]) -> bool:
+    """Write lines to stdout at once, and return whether that went well; else complain."""
+    return not complain_of(write_out("\n".join(lines)))
+
+
+def complain_of(error: OSError | None) -> bool:
+    """Write to stderr why stdout cannot be written; return False if that is no failure.
+
+    It is no failure if the reader has left.
+    """
+    if error is None or error.errno in READER_GONE:
+        return False
+    complain(f"xmpp-bridge: stdout cannot be written: {error.strerror}")
+    return True
 
 
 def can_print() -> bool:

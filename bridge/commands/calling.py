@@ -16,7 +16,7 @@ from bridge.commands.configuration import ReadSettings, run_with_settings, usabl
 from bridge.commands.exit import FAILURE, USAGE, UsageError
 from bridge.commands.filters import room_of
 from bridge.commands.send_rate import CountedRate
-from bridge.logs import can_print, complain, open_log
+from bridge.logs import can_print, complain, open_log, show
 from bridge.mcp.asking import Question
 from bridge.mcp.context import Context
 from bridge.mcp.errors import ArgumentError, ToolError
@@ -28,7 +28,7 @@ from bridge.tools.answers import option
 from bridge.tools.entries import NOTICE
 from bridge.tools.link import RoomLink
 from bridge.tools.send import MAX_WAIT_SECONDS, xmpp_send
-from bridge.views.output import display_of, show
+from bridge.views.output import display_of
 from bridge.views.results import lines_of
 from bridge.views.termination import taking_part, until_terminated
 from bridge.xmpp.link.from_slixmpp import load

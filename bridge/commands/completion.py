@@ -10,7 +10,7 @@ from typing import cast
 
 from bridge.commands.configuration import read
 from bridge.commands.exit import FAILURE, SUCCESS, needing
-from bridge.views.output import show
+from bridge.logs import show
 from bridge.xmpp.model.events import KINDS
 
 NAMES = ("xmpp-bridge", "xmpp-debug-bridge")

@@ -15,10 +15,10 @@ from bridge.capture.stanza import STANZA_TAGS
 from bridge.capture.verdict import UNKNOWN, verdict
 from bridge.commands.exit import FAILURE, SUCCESS, USAGE, UsageError
 from bridge.commands.report import captured_page, report_path, write_captured
-from bridge.logs import complain, write_out
+from bridge.logs import complain, complain_of, write_out
 from bridge.text import one_line, quoted
 from bridge.views.explain import as_json, lines_of
-from bridge.views.output import complain_of, display_of
+from bridge.views.output import display_of
 from bridge.wire.names import lower_bare
 
 STDIN = "-"

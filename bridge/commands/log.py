@@ -16,7 +16,7 @@ from bridge.commands.exit import FAILURE, SUCCESS, UsageError
 from bridge.commands.filters import Selection, selection_of
 from bridge.commands.record import store_to
 from bridge.commands.report import report_path, write_report
-from bridge.logs import complain, write_out
+from bridge.logs import complain, complain_of, write_out
 from bridge.page.chronicle import Chronicle
 from bridge.page.pseudonyms import Pseudonyms
 from bridge.page.recorded import RecordedPage
@@ -31,7 +31,7 @@ from bridge.testing.scenario import ScenarioError
 from bridge.text import iso
 from bridge.views.log import FOLLOW_MS, NEWEST, TEAM_FOLLOW_MS, Log
 from bridge.views.moments import moment
-from bridge.views.output import complain_of, display_of
+from bridge.views.output import display_of
 from bridge.views.watch import RoomView
 from bridge.xmpp.model.events import KINDS
 from bridge.xmpp.model.filter import EventFilter

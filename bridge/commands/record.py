@@ -9,7 +9,7 @@ from contextlib import closing
 
 from bridge.commands.configuration import ReadSettings, complain_of, run_with_settings, usable
 from bridge.commands.exit import FAILURE, MISTAKE, SUCCESS, USAGE, UsageError
-from bridge.logs import TIMED, can_print, complain, open_log
+from bridge.logs import TIMED, can_print, complain, open_log, show
 from bridge.recording.recording import Recording, store_path
 from bridge.registration.launch import own_command
 from bridge.settings.sources import TO_TRUST_IT
@@ -20,7 +20,6 @@ from bridge.store.postgresql import PostgresqlDatabase
 from bridge.store.retention import Retention
 from bridge.store.sqlite import open_file
 from bridge.text import counted, iso, one_line
-from bridge.views.output import show
 from bridge.views.termination import run_until_signal
 from bridge.views.watch import PRESENT, News
 from bridge.xmpp.link.from_slixmpp import load

@@ -9,13 +9,12 @@ import sys
 from contextlib import ExitStack, suppress
 
 from bridge.commands.exit import FAILURE, SUCCESS, UsageError, needing
-from bridge.logs import complain
+from bridge.logs import complain, show
 from bridge.sandbox.certificate import self_signed
 from bridge.sandbox.fault import STRIKES
 from bridge.sandbox.server import HOST, Sandbox
 from bridge.sandbox.stream import TlsIdentity
 from bridge.text import one_line
-from bridge.views.output import show
 from bridge.views.termination import call_on_termination
 
 KEYS = ("room", "nickname", "seconds")

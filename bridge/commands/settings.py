@@ -7,9 +7,10 @@ from collections.abc import Sequence
 
 from bridge.commands.configuration import ReadSettings, complain_of, run_with_settings
 from bridge.commands.exit import FAILURE, SUCCESS, USAGE
+from bridge.logs import show
 from bridge.settings.table import TABLE, Configuration
 from bridge.text import one_line
-from bridge.views.output import display_of, show
+from bridge.views.output import display_of
 from bridge.views.screen import Display
 
 INDENT = " " * 4

@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
+from bridge import logs
 from bridge.capture.finding import Finding, Severity
 from bridge.capture.verdict import verdict
 from bridge.client.process import terminate
@@ -33,7 +34,6 @@ from bridge.tap.listener import Link, listen
 from bridge.tap.record import CaptureFile
 from bridge.tap.witness import Witness
 from bridge.text import one_line, quoted
-from bridge.views import output
 from bridge.views.explain import as_json
 from bridge.views.termination import call_on_termination
 from bridge.xmpp.link.from_slixmpp import load
@@ -140,7 +140,7 @@ class _Tap:
         conclusion = verdict(findings, capture.holes)
         if self._parsed.json:
             error = write_out(*as_json(streams, conclusion, capture.holes))
-            is_written = not output.complain_of(error) and is_written
+            is_written = not logs.complain_of(error) and is_written
         if code:
             how = f"with exit code {code}" if code > 0 else f"by signal {-code}"
             complain(f"xmpp-bridge: the bot ended {how}")

@@ -9,13 +9,13 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from statistics import median
 
-from bridge.logs import complain, write_out
+from bridge.logs import complain, complain_of, write_out
 from bridge.mcp.jsonrpc import Object
 from bridge.settings.table import Configuration
 from bridge.text import one_line
 from bridge.views import monitoring, results
 from bridge.views.monitoring import Level, Limits
-from bridge.views.output import complain_of, display_of
+from bridge.views.output import display_of
 from bridge.views.screen import ERASE_LINE_ABOVE, Display, moves_cursor
 from bridge.xmpp.checks.probe import probe
 from bridge.xmpp.checks.report import (

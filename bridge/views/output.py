@@ -5,18 +5,17 @@ effect, and the server would get no answers, without which we do not stay in the
 """
 
 import asyncio
-import errno
 import fcntl
 import os
 import select
 import stat
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from queue import SimpleQueue
 from threading import Thread
 from typing import TextIO
 
-from bridge.logs import complain, write_out
+from bridge.logs import READER_GONE
 from bridge.text import counted
 from bridge.views.screen import Display, has_colour
 
@@ -25,9 +24,6 @@ MAX_WAITING_BYTES = 16_000_000
 
 CLOSING_SECONDS = 1.0
 """How long `close` waits for a reader to take the last texts."""
-
-READER_GONE = frozenset({errno.EPIPE, errno.EIO, errno.ECONNRESET})
-"""The errors of writing to a reader that has left. That it has left is no failure."""
 
 USUAL_COLUMNS = 80
 """The width of a terminal that does not tell its width."""
@@ -44,22 +40,6 @@ def display_of(stream: TextIO) -> Display:
 
     coloured = has_colour(terminal=terminal, environ=os.environ)
     return Display(coloured, columns) if terminal else Display(coloured)
-
-
-def show(lines: Sequence[str]) -> bool:
-    """Write lines to stdout at once, and return whether that went well; else complain."""
-    return not complain_of(write_out("\n".join(lines)))
-
-
-def complain_of(error: OSError | None) -> bool:
-    """Write to stderr why stdout cannot be written; return False if that is no failure.
-
-    It is no failure if the reader has left.
-    """
-    if error is None or error.errno in READER_GONE:
-        return False
-    complain(f"xmpp-bridge: stdout cannot be written: {error.strerror}")
-    return True
 
 
 class Output:

@@ -11,10 +11,10 @@ from datetime import UTC, datetime
 from typing import Literal
 from xml.etree.ElementTree import indent
 
-from bridge.logs import complain
+from bridge.logs import complain, complain_of
 from bridge.settings.table import Settings
 from bridge.text import iso, one_line, seconds_of, visible
-from bridge.views.output import Output, complain_of, display_of
+from bridge.views.output import Output, display_of
 from bridge.views.results import ARROWS
 from bridge.views.screen import Display, cut, padded, width
 from bridge.views.termination import run_until_signal

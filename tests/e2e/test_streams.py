@@ -43,6 +43,14 @@ def test_what_cannot_be_shown_did_not_pass(
     assert "Traceback" not in ran.stderr
 
 
+@pytest.mark.parametrize("command", [*PRINTING[1:], ("settings", "--sandbox")])
+def test_that_the_reader_of_a_page_has_left_is_no_failure(
+    command: tuple[str, ...], tmp_path: Path
+) -> None:
+    ran = shell('exec 3> >(true); wait $!; "$@" >&3', tmp_path, *command)
+    assert (ran.returncode, ran.stderr) == (0, "")
+
+
 @pytest.mark.parametrize("redirection", [">&-", "2>&-"])
 def test_with_bad_settings_it_is_2_wherever_that_can_be_said(
     redirection: str, tmp_path: Path
