@@ -62,7 +62,7 @@ _TOKEN = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_]+|[-=~]*[<>]+[-=~]*|[
 _ARROW = re.compile(r"[-=~]*(>{2,})|[-=~]+(>)|=?(<{2,})[-=~]*|(<)[-=~]+")
 _ACTOR = re.compile(r"\bserver\s+$", re.IGNORECASE)
 """Matches `server` before a word such as `sends`: the client receives what the server sends."""
-_REMARK = re.compile(r"\s*(?:\([^()]*\)|\[[^\[\]]*\])\W*$")
+_REMARK = re.compile(r"\s*(?:\([^()]*\)|\[[^\[\]]*\])[^\w<>→⇒⮊←⇐⮈]*$")
 _CONNECTION = re.compile(r"\(#?(\d{1,3})\)\W*$")
 """The number of a connection, behind the word."""
 
@@ -166,6 +166,8 @@ _ONE_SIDED = {
         (names.SASL2, True, "authenticate response abort next"),
         (names.SM, True, "enable resume"),
         (names.TLS, True, "starttls"),
+        (names.COMPRESS, True, "compress"),
+        (names.COMPRESS, False, "compressed failure"),
         (names.STREAMS, False, "features"),
         (names.SASL, False, "challenge success failure"),
         (names.SASL2, False, "challenge success failure continue"),

@@ -78,6 +78,8 @@ _REPR = re.compile(r"=None\b|=<| object at 0x|<class '")
 _OF_XMPP = re.compile(
     r"xmlns=.(?:jabber:|urn:xmpp:|urn:ietf:params:xml:ns:xmpp-|http://jabber\.org/)"
 )
+_HEAD_END = re.compile(r"[])}:|-] +(?!<)")
+"""Where the logger's own text may end, if it repeats it within a tag."""
 _BINARIES = ("b'", 'b"', '<<"')
 _BINARY_END = re.compile(r'"(?:/utf8)?>>[^"]*$')
 _GOES_ON = re.compile(r'"(?:/utf8)?>>|"\s*$')
@@ -168,14 +170,18 @@ class _Entry(NamedTuple):
         return text if at < 0 else text[:at]
 
     def part(self, text: str) -> Fragment:
-        """Return what a stanza without its end says already, and a hole.
+        """Return the stanzas before a stanza without its end, what that says already, and a hole.
 
         What follows its first line may be other entries.
         """
-        refusal = refusal_in(text) or refusal_in(self.first)
+        whole, rest = elements_of(self.first)
+        whole = [] if HOLE in [each.tag for each in whole] else whole
+        at = len(self.first) - len(rest) if whole else 0
+        refusal = refusal_in(text[at:]) or refusal_in(self.first[at:])
         # Of the bodies of BOSH, only requests have an `rid` (XEP-0124, section 7).
         entry = self._replace(sent=" rid=" in text) if text.startswith("<body ") else self
-        return entry.fragment([*refusal, Element(HOLE)], text)
+        kept = [inner for each in whole for inner in unwrapped(each)]
+        return entry.fragment([*kept, *refusal, Element(HOLE)], text)
 
 
 class Fragments:
@@ -415,6 +421,9 @@ class Fragments:
         text = self._opened().meant(text)
         if self._binary:
             return self._go_on_with_binary(line, text)
+        is_in_tag = rest.text.rfind("<") > rest.text.rfind(">")
+        if is_in_tag:
+            text = text[self._repeated(line, text) :]
         head, _, tag = text.partition("<")
         words = head.strip()
         start = start_in(text) if "<" in tag or words else None
@@ -427,7 +436,6 @@ class Fragments:
         may_repeat = start is None and words and tag
         if may_repeat and shape_of(head)[0].strip() == self._opened().shape.strip():
             text = text.removeprefix(head)  # the logger repeats its own text in each line
-        is_in_tag = rest.text.rfind("<") > rest.text.rfind(">")
         looks = start is not None and text[:start].strip() != ""
         looks = looks and not (is_in_tag and _TORN.search(text[:start]))
         if looks and (is_in_tag or self._looked > MAX_LOOKED):
@@ -457,6 +465,13 @@ class Fragments:
         self._entries = []
         self._whole.add(entry.shape, None)
         return self._fragments(entry, elements, rest.text)
+
+    def _repeated(self, line: Line, text: str) -> int:
+        """Return the length of the logger's own text that it repeats before a part of a tag."""
+        shape = self._opened().shape
+        ends = [each.end() for each in _HEAD_END.finditer(text[: len(shape) + MAX_MARK])]
+        own = [it for it in ends if shape.startswith(self._entry(line, text[:it]).shape)]
+        return own[-1] if own else 0
 
     def _go_on_with_binary(self, line: Line, text: str) -> list[Fragment]:
         entry = self._opened()
@@ -542,6 +557,8 @@ class Fragments:
         key = entry.shape, entry.session
         rest = self._rests.pop(key, None) or Rest()
         was_begun = bool(rest.text.strip())
+        if not was_begun and "<" not in text:
+            return []  # a keepalive, or a stranger's words
         elements = list[Element]()
         if not rest.is_open(text):
             elements, text_left = elements_of(rest.text)

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from bridge.capture.escapes import mended, of_terms, unbraced
+from bridge.capture.escapes import mended, of_terms, unbraced, undoubled
 from bridge.capture.formats import ROWS
 from bridge.capture.fragments import Fragment
 from bridge.capture.stanza import HOLE
@@ -137,5 +137,6 @@ def _has(text: str, ways: list[str], said: str, heard: _Text, *, is_part: bool) 
 
 def _plain(text: str) -> str:
     """Return a text as `Fragments` reads it, in one line, without blanks and quotes."""
-    lines = [mended(unbraced(of_terms(line))) for line in html.unescape(text).split("\n")]
+    text = undoubled(html.unescape(text))
+    lines = [mended(unbraced(of_terms(line))) for line in text.split("\n")]
     return "".join([_ESCAPES.sub("", line) for line in lines]).casefold()

@@ -278,6 +278,23 @@ def test_without_times_messages_that_are_printed_in_one_line_accuse_nobody(at: i
     assert errors(examined(*LOGIN, ASK, *JOIN, said[1], line)) == ["ended"]
 
 
+def test_a_term_that_somebody_said_in_a_field_with_doubled_quotes_accuses_nobody() -> None:
+    term = '{xmlel,<<"stream:error">>,[],[{xmlel,<<"conflict">>,[],[]}]}'
+    talk = SAID["a body"]("hi")
+    lines = [*[talk] * FEW, SAID["a status"](escape(term, quote=False)).replace('"', '""')]
+    assert errors(examined(*[f'10:00:01,IN,"{each}"' for each in lines], term)) == []
+
+
+def test_data_without_a_tag_that_somebody_said_hides_nothing_behind_it() -> None:
+    entries = [f"read {each.encode()!r}" for each in (SAID["a body"]("read b'x'"), "x", ENDED)]
+    assert errors(examined(*entries)) == ["ended"]
+
+
+def test_the_line_before_says_nothing_where_an_arrow_follows_brackets() -> None:
+    entries = [*[TALK] * SOME, "<<< x", f"<<< {ENDED}"]
+    assert errors(examined(*[f"[12:00:01 DBG] {each}" for each in entries])) == ["ended"]
+
+
 @pytest.mark.parametrize("words", ["stream:error", "a\nb stream:features", "/stream:stream"])
 @pytest.mark.parametrize("joint", ["", "\n"])
 def test_the_name_of_a_tag_that_somebody_said_breaks_no_stanza(words: str, joint: str) -> None:
