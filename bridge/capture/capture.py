@@ -1,12 +1,13 @@
 """Follows the streams of the logs that are read, and what is found on each. Pure, within bounds."""
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from itertools import pairwise
 from xml.etree.ElementTree import Element
 
 from bridge.capture.causes import cause
 from bridge.capture.examined import Examined
-from bridge.capture.finding import Finding, recovered
+from bridge.capture.finding import Finding, Outcome, recovered
 from bridge.capture.sorting import begins, claim, whose
 from bridge.capture.stanza import FAILURE, HOLE, PAUSE, LogPlace, Stanza
 from bridge.capture.stream import Stream
@@ -125,6 +126,8 @@ class Capture:
         for examined in self.streams:
             if not examined.is_over:
                 examined.add(examined.stream.conclusion())
+                if examined.stream.ending.failed and (last := examined.stream.ending.last):
+                    examined.add([cause("died", last.place)])
             examined.add_cut()
             if account := lower_bare(examined.stream.client.account):
                 accounts[examined.home].add(account)
@@ -133,6 +136,8 @@ class Capture:
             examined.only_account = next(iter(known)) if len(known) == 1 else ""
             if examined.seconds is not None:
                 by_client[examined.client].append(examined)
+        for former, after in pairwise(self.streams):
+            former.add(_answered(former, after))
         clients = [each.stream.client for each in self.streams]
         has_sent = any(each.has_sent for each in clients)
         is_one_sided = has_sent != any(each.has_received for each in clients)
@@ -268,6 +273,14 @@ class Capture:
                 ends = [each for each in examined.findings() if each.cause in RECOVERABLE]
                 examined.add(recovered(ends, " The client resumed its session after that."))
                 return
+
+
+def _answered(former: Examined, after: Examined) -> Iterator[Outcome]:
+    """Take the error back that a server never answered, if it answers the same client's next."""
+    host, client = former.stream.client.host, after.stream.client
+    if client.has_received and former.client == after.client and host == client.host:
+        silences = [it for it in former.findings() if it.cause == "no-answer"]
+        yield from recovered(silences, " It answered the next.")
 
 
 def _may_be_timeout(finding: Finding) -> bool:

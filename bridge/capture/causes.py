@@ -171,6 +171,9 @@ overcounted: session; warning, XEP-0198, 4
     The {who} acknowledged {handled}, and had got {count}.
     -> Let it count messages, presence and iqs only, from enabled on, and begin anew with each
     session that is not resumed.
+uncompressed: session; warning, XEP-0138, 5
+    The server refused to compress the stream{why}.
+    -> Switch compression off in the client.
 unbound: session; warning, RFC 6120, 7.1
     The server refused the request {what}, since the client had no resource yet.
     -> Let the client wait for its resource (the answer to bind) before it asks for anything else.
@@ -325,6 +328,9 @@ raised: silent; error, XEP-0045, 7.4
 failed: silent; note, RFC 6120, 8
     The program failed {when}: {failure}.
     -> See whether it should have handled what came just before.
+died: silent; note, RFC 6120, 8
+    No stanza came after that failure.
+    -> See whether it ended the program.
 mentioned: silent; warning, XEP-0045, 7.4
     The message {what} names the client, and it sent no answer {within}.
     -> If it was meant for the client, run explain with --command and the beginning of such

@@ -127,7 +127,7 @@ class LoginState:
         """Keep how far the client has come, since no further stanza comes."""
         self.bind = self.bind_refused = self.misuse = self.excess = None
         self.refusals = ()
-        self.mechanisms, self.offer, self.counted = (), "", {}
+        self.mechanisms, self.offer, self.offers_tls, self.counted = (), "", False, {}
 
     def _take_header(self, client: Entity, stanza: Stanza) -> None:
         self.headers += 1
@@ -150,6 +150,9 @@ class LoginState:
         self.requires_tls = offered is not None and offered.find(f"{{{TLS}}}required") is not None
         listed = [it for space in (SASL, SASL2) for it in features.iter(f"{{{space}}}mechanism")]
         self.mechanisms = tuple((it.text or "").strip()[:MAX_TEXT] for it in listed[:32])
+        # A server offers a resource once the client has logged in (RFC 6120, 7.3.1).
+        is_offered = not listed and features.find(f"{{{names.BIND}}}bind") is not None
+        self.authenticated = self.authenticated or is_offered
 
     def _take_sasl(self, client: Entity, name: str, element: Element) -> None:
         match name:
@@ -231,10 +234,12 @@ def tls(login: LoginState, client: Entity, stanza: Stanza) -> Iterator[Finding]:
         yield cause("no-tls", stanza.place, offer=login.offer)
 
 
-def tls_refused(login: LoginState, client: Entity, stanza: Stanza) -> Iterator[Finding]:
-    """Find that the server could not begin TLS."""
+def layer_refused(login: LoginState, client: Entity, stanza: Stanza) -> Iterator[Finding]:
+    """Find that the server could not begin TLS, or compresses no stream."""
     del login, client
-    yield cause("tls-refused", stanza.place)
+    name = "tls-refused" if split(stanza.element.tag)[0] == TLS else "uncompressed"
+    why = next((local(each.tag) for each in stanza.element), "")
+    yield cause(name, stanza.place, why=why)
 
 
 def given_up(login: LoginState, client: Entity, stanza: Stanza) -> Iterator[Finding]:
@@ -397,7 +402,8 @@ _RULES: dict[tuple[str, bool], tuple[_Rule, ...]] = {
     (FOOTER, False): (tls,),
     (names.STREAM_ERROR, False): (tls, secret),
     (names.FEATURES, False): (tls,),
-    (f"{{{TLS}}}failure", False): (tls_refused,),
+    (f"{{{TLS}}}failure", False): (layer_refused,),
+    (f"{{{names.COMPRESS}}}failure", False): (layer_refused,),
     (FAILED, False): (session,),
     ("iq", True): (tls,),
     ("iq", False): (bind, accepted),

@@ -285,7 +285,10 @@ def _take_presence(room: Room, client: Entity, stanza: Stanza) -> Iterator[Outco
     may_be_own = bool(nickname) and nickname in re.split("[@/]", client.account)
     if type_ == "unavailable" and not room.nickname and may_be_own:
         room.nickname = nickname  # the log lacks the join; most clients are named so
-    is_own = 110 in codes or nickname == room.nickname
+    item = stanza.element.find(f"{names.EXTENSION}/{names.ITEM}")
+    jid = "" if item is None else names.lower_bare(item.get("jid", ""))
+    is_other = jid not in {"", names.lower_bare(client.account)} and "@" in client.account
+    is_own = 110 in codes or (nickname == room.nickname and not is_other)
     match type_:
         case "error" if room.is_taken:
             yield from refused(room, client, stanza, nickname)

@@ -18,7 +18,7 @@ from bridge.capture.rooms import Rooms
 from bridge.capture.stanza import FOOTER, HOLE, PAUSE, SAID, STANZA_TAGS, Stanza, outline
 from bridge.capture.talk import Talk
 from bridge.text import quoted
-from bridge.wire.names import FEATURES, HEADER, SASL, STREAM_ERROR, TLS, local, split
+from bridge.wire.names import COMPRESS, FEATURES, HEADER, SASL, STREAM_ERROR, TLS, local, split
 
 
 class Stream:
@@ -80,7 +80,7 @@ class Stream:
         sentence, last, when = failure.element.text or "", self.ending.last, "before any stanza"
         if last is not None:
             self.ending.failed = sentence
-            what = "stanza" if last.element.tag == HOLE else local(last.element.tag)
+            what = {HOLE: "stanza", FOOTER: "end"}.get(last.element.tag) or local(last.element.tag)
             when = f"after the {what} {last.place.words}"
         if not findings:
             yield cause("failed", failure.place, sentence, failure=sentence, when=when)
@@ -92,6 +92,8 @@ class Stream:
             yield from given_up(self.login, self.client, stanza)
             yield from given_up_bind(self.login, self.client, stanza)
             yield from unanswered(self.ending, stanza)
+            if not self.client.bound:
+                self.login.forget()
 
     def succeed(self, former: "Stream", stanza: Stanza) -> None:
         """Follow a stream of the same client that broke."""
@@ -130,7 +132,9 @@ class Stream:
         """Whether the client, on its way to a session, waits for an answer to this, or owes it."""
         space, name = split(last.element.tag)
         if last.sent:
-            return self.client.has_received and (name == "stream" or space in {SASL, TLS})
+            is_bind = self.login.bind is not None and self.login.bind.place == last.place
+            is_asked = is_bind or name == "stream" or space in {SASL, TLS, COMPRESS}
+            return self.client.has_received and is_asked
         return self.client.has_sent and not self.client.bound and name in {"stream", "challenge"}
 
     def take_of_any(self, stanza: Stanza) -> None:

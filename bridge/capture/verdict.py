@@ -29,7 +29,8 @@ the same address, or about the stream to the address's server.
 TOLD = frozenset(
     (  # noqa: SIM905 - as a set it would take twelve lines
         "stops-at-tls stops-at-question stops-at-offer doubted other-error refused-request "
-        "refused-outside untold excerpt unheard one-sided failed renamed not-yet-rejoined roomless"
+        "refused-outside untold excerpt unheard one-sided died failed renamed not-yet-rejoined "
+        "roomless"
     ).split()
 )
 """The causes of notes that the verdict adds to "No error was found", so that it hides no error."""
@@ -40,8 +41,11 @@ SILENT_ENDS = frozenset({"closed", "cut", "dropped"})
 NO_ERROR = "No error was found."
 
 UNKNOWN = "Whether there was an error is not known."
-"""The verdict if an entry may be a stranger's words that the program printed, if the log does not
-tell why a request was refused, and if it has little but such a request."""
+"""The verdict if there is a finding whose cause is in `DOUBTS`."""
+
+DOUBTS = frozenset({"doubted", "untold", "excerpt", "died"})
+"""An entry may be a stranger's words that the program printed; the log does not tell why a request
+was refused, or has little but such a request; or the program failed, and nothing follows."""
 
 ANYTHING = "*"
 """Stands for any address. An error about a stream explains findings about all addresses."""
@@ -98,9 +102,7 @@ def verdict(findings: Iterable[Finding], holes: int = 0) -> str:
     """
     findings = list(findings)
     cause = explanation(findings)
-    words = (
-        UNKNOWN if {"doubted", "untold", "excerpt"} & {it.cause for it in findings} else NO_ERROR
-    )
+    words = NO_ERROR if DOUBTS.isdisjoint(it.cause for it in findings) else UNKNOWN
     if cause is not None:
         words = f"{_where(cause)}: {cause.message} {cause.hint}"
         clients = {each.client for each in findings if each.severity is Severity.ERROR}

@@ -6,13 +6,14 @@ from collections.abc import Iterable
 from io import BufferedReader
 from pathlib import Path
 from typing import cast
+from xml.etree.ElementTree import Element
 
 from bridge.capture.capture import Capture
 from bridge.capture.examined import Examined
 from bridge.capture.formats import NO_LOGS, how_to, named_in
 from bridge.capture.reader import LogReader
 from bridge.capture.stanza import STANZA_TAGS
-from bridge.capture.verdict import UNKNOWN, verdict
+from bridge.capture.verdict import NO_ERROR, UNKNOWN, verdict
 from bridge.commands.exit import FAILURE, SUCCESS, USAGE, UsageError
 from bridge.commands.report import captured_page, report_path, write_captured
 from bridge.logs import complain, complain_of, write_out
@@ -68,7 +69,7 @@ def run(parsed: argparse.Namespace) -> int:
         has_received = any(each.stream.client.has_received for each in capture.streams)
         line = named_in(begin)
         if line.startswith("the log names") or (line and not has_received):
-            conclusion += f" T{line[1:]}."
+            conclusion = f"{conclusion.replace(NO_ERROR, UNKNOWN)} T{line[1:]}."
     if parsed.command_text and not (has_errors or any(each.stream.asked for each in streams)):
         begin = quoted(parsed.command_text)
         conclusion += f" No message that begins with {begin} reached the client."
@@ -130,12 +131,16 @@ def read_log(file: BufferedReader, name: str, capture: Capture) -> LogReader:
 def _is_unheard(examined: Examined) -> bool:
     """Whether the log has no more than a login that did not succeed.
 
-    Then no stranger's words are in the log.
+    Then no stranger's words are in the log. A login's own stanzas have no address.
     """
     stream = examined.stream
     ends = (stream.first, stream.ending.last)
-    has_stanzas = any(each is None or each.element.tag in STANZA_TAGS for each in ends)
+    has_stanzas = any(each is None or _has_address(each.element) for each in ends)
     return not (stream.login.authenticated or stream.client.bound or has_stanzas)
+
+
+def _has_address(element: Element) -> bool:
+    return element.tag in STANZA_TAGS and not {"from", "to"}.isdisjoint(element.attrib)
 
 
 def _fits(examined: Examined, account: str | None, nickname: str | None) -> bool:

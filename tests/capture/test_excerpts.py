@@ -172,6 +172,13 @@ def test_a_nickname_that_the_room_gave_is_told_with_what_was_asked() -> None:
         )
 
 
+def test_an_occupant_of_another_account_is_not_the_client_though_the_nickname_is() -> None:
+    other = JOIN[1].replace("<status code='110'/>", "").replace("<item", "<item jid='x@y.z/a'")
+    own = JOIN[1].replace("/bot'", "/Robby'")
+    (stream,) = examined(*LOGIN, ASK, other, own)
+    assert [each.cause for each in stream.findings()] == ["renamed"]
+
+
 def test_a_nickname_that_somebody_named_in_vain_is_a_warning() -> None:
     answer = JOIN[1].replace("/bot'", "/Robby'")
     log = [*LOGIN, ASK, answer, says("hello"), said("Ann", "Robby: ping")]

@@ -80,6 +80,13 @@ KICK = out(307).replace("<status code='110'/>", "")
 TALKATIVE = bounce("not-acceptable").replace(
     error("not-acceptable"), error("not-acceptable", "Only those inside may speak, here and now")
 )
+
+
+def wrapped(head: str, stanza: str) -> list[str]:
+    """The lines of a stanza, cut within tags, each behind the logger's own text."""
+    return [f"{head.format(at % 10)}{stanza[at : at + 30]}" for at in range(0, len(stanza), 30)]
+
+
 WRAPPED = [TALKATIVE[at : at + 65] for at in range(0, len(TALKATIVE), 65)]
 
 TERM = (
@@ -636,6 +643,27 @@ NAMED: dict[str, tuple[list[str], str]] = {
         ["SENT(null): " + TERMINATE[:-2].format("item-not-found") + " mes... [44 more]"],
         "knows no such session",
     ),
+    "a failure that nothing follows": ([PING, *TRACE], "No stanza came after that failure."),
+    "a resource that the log's end leaves open": (
+        [f">>> {HEADER}", f"<<< {HEADER}", LOGIN[-2]],
+        "before the server answered the client's iq in line 3",
+    ),
+    "compression that the server refuses": (
+        [f"<<< {COMPRESS.format('failure')[:-2]}><setup-failed/></failure>"],
+        'refused to compress the stream ("setup-failed")',
+    ),
+    "the logger's own text before each line of a wrapped tag": (
+        wrapped("12:00:0{}.000 I/app (31): <-- ", BOUNCE),
+        "is not in it",
+    ),
+    "the logger's own text before each line of a wrapped tag, without its word": (
+        [line.replace("<m", "<== <m") for line in wrapped("I/app: ", BOUNCE)],
+        "is not in it",
+    ),
+    "a tag that is cut off before an entry behind the same text": (
+        [f"{PING[:40]}", stream_error("conflict")],
+        "Another session took over",
+    ),
     "one stanza that was sent": (
         [">>> <presence/>"],
         "The log has only what the client sent",
@@ -745,6 +773,14 @@ SILENT = {
     "an error to a room, in a line of a server's log that does not name the client": [
         f"Received <message from='{ACCOUNT}' to='{ROOM}' type='error'>{error('gone')}</message>"
     ],
+    "an offer of a resource, without the login": [
+        f"<<< {HEADER}",
+        OFFER.format("<x/><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'/>x"),
+        CLOSE,
+    ],
+    "a header that was answered at the second try": timed(
+        *[f">>> {HEADER}", "pause 15", f">>> {HEADER}", f"<<< {HEADER}<stream:features><mechani"]
+    ),
     "the presence of another who left": [
         f"<<< <presence from='{ROOM}/Ann' to='{ACCOUNT}' type='unavailable'><x xmlns='{USER}'>",
         "x",

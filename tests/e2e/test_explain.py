@@ -126,6 +126,7 @@ def test_of_a_stream_that_never_got_on_the_line_that_names_an_error_is_told() ->
     opened = "<open xmlns='urn:ietf:params:xml:ns:xmpp-framing' to='x.io'/>"
     ran = explain(text=f"info: closed by remote with error: invalid-xml\nreceived: {opened}\n")
     assert "The log names invalid-xml" in ran.stdout.splitlines()[-1]
+    assert (ran.returncode, "is not known" in ran.stdout) == (2, True)
     ran = explain(text=f"ERROR of login: it took long\nreceived: {opened}\n")
     assert "ERROR" not in ran.stdout
     ended = "<<< <stream:error><conflict/></stream:error>"
@@ -136,7 +137,7 @@ def test_of_a_stream_that_never_got_on_the_line_that_names_an_error_is_told() ->
 def test_a_log_that_has_only_a_login_is_quoted_with_its_first_error(further: list[str]) -> None:
     auth = f">>> <auth xmlns='{SASL}' mechanism='PLAIN'>AGI=</auth>"
     ran = explain(text="\n".join([auth, *further, "ERROR bot: authentication failure"]))
-    assert ("authentication failure" in ran.stdout) is (further == [])
+    assert ("authentication failure" in ran.stdout, ran.returncode == 2) == (further == [],) * 2
 
 
 def test_what_is_no_log_is_said_with_what_was_looked_for(tmp_path: Path) -> None:
