@@ -63,6 +63,11 @@ _ARROW = re.compile(r"[-=~]*(>{2,})|[-=~]+(>)|=?(<{2,})[-=~]*|(<)[-=~]+")
 _ACTOR = re.compile(r"\bserver\s+$", re.IGNORECASE)
 """Matches `server` before a word such as `sends`: the client receives what the server sends."""
 _REMARK = re.compile(r"\s*(?:\([^()]*\)|\[[^\[\]]*\])[^\w<>→⇒⮊←⇐⮈]*$")
+_KEY = re.compile(r"""\W*[\w-]+["']?\s*[:=]\W*""")
+_MEMBER = re.compile(r"""\W*[\w-]+["']?\s*[:=]\W*\w+\W*""")
+"""A line with one member of an object, as YAML and consoles write it."""
+_SENTENCE = re.compile(r"(?:[^\W\d_][\w,.'()/-]* ){4}[\w ,.'()\"/-]*[.?]\s*")
+"""A sentence of a person: loggers write fewer words, or begin with a time or a name and a colon."""
 _CONNECTION = re.compile(r"\(#?(\d{1,3})\)\W*$")
 """The number of a connection, behind the word."""
 
@@ -136,6 +141,37 @@ def has_word(text: str) -> bool:
 def ways_in(shape: str) -> set[bool]:
     """Return what the words of a shape may say: True that the client sent what stands behind it."""
     return {each.says_sent for each in _words_in(shape)}
+
+
+def with_word(context: str, previous: str, head: str) -> str:
+    """Return the text before an entry, with what stands before it if only that has the word."""
+    before = context or previous
+    is_before = not has_word(head) if context else before and _begins(before, head)
+    return f"{before}\n{head}" if is_before and has_word(before) else head
+
+
+def text_before(previous: str, text: str) -> str:
+    """Return the text before the next line. An indented line is a part of a server's entry.
+
+    What begins a block of code in Markdown is none. A sentence is a person's, and heads no entry.
+    """
+    if not text.strip() or text.startswith("```"):
+        return previous
+    if _SENTENCE.fullmatch(text):
+        return ""
+    goes_on = text[:1].isspace() and "\n" not in previous and shape_of(previous)[1]
+    return f"{previous}\n{text}" if goes_on else text
+
+
+def _begins(previous: str, head: str) -> bool:
+    """Whether the line before may head an entry: no other text of the logger is in between."""
+    if not head.removesuffix('<<"').strip(" \t\"'([{"):
+        return True
+    if has_word(head):
+        return False
+    if _KEY.fullmatch(head) and _MEMBER.fullmatch(previous):
+        return True
+    return shape_of(previous.strip())[0].startswith(shape_of(head.strip())[0])
 
 
 @lru_cache(maxsize=MAX_SHAPES)

@@ -10,7 +10,14 @@ from typing import NamedTuple
 from xml.etree.ElementTree import Element
 
 from bridge.capture import escapes
-from bridge.capture.directions import MAX_SHAPES, has_word, shape_of, ways_in
+from bridge.capture.directions import (
+    MAX_SHAPES,
+    has_word,
+    shape_of,
+    text_before,
+    ways_in,
+    with_word,
+)
 from bridge.capture.elements import (
     BOSH_BODY,
     MAX_ENTRY_CHARACTERS,
@@ -86,17 +93,10 @@ _GOES_ON = re.compile(r'"(?:/utf8)?>>|"\s*$')
 """The end of a binary of Erlang, or of its part in a line. Some write line breaks as they are."""
 _BROKEN_BINARY = re.compile(r'"[^\S\n]*\n\s*"')
 _ERLANG = '<<"'
-_KEY = re.compile(r"""\W*[\w-]+["']?\s*[:=]\W*""")
-_MEMBER = re.compile(r"""\W*[\w-]+["']?\s*[:=]\W*\w+\W*""")
-"""A line with one member of an object, as YAML and consoles write it."""
-_SENTENCE = re.compile(r"(?:[^\W\d_][\w,.'()/-]* ){4}[\w ,.'()\"/-]*[.?]\s*")
-"""A sentence of a person: loggers write fewer words, or begin with a time or a name and a colon."""
 _WRAPPER = re.compile(r"<([\w.:-]+)(?:\s[^<>]*)?>(<!\[CDATA\[)?[^<>]*$")
 """An element of the logger's own around what it logs."""
 _ENDED = re.compile(r"<([\w.:-]+)(?:\s[^<>]*)?>[^<>]*</\1>")
 """An element of the logger's own before what it logs."""
-_LAST = 4
-"""We compare so many characters first, since that is quick."""
 _BRACKET = re.compile(r"""<(?![\d<"\s])|&lt;|\\u003[cC]|«""")
 """Where an element may begin, however it is written. Erlang's processes and binaries are none."""
 
@@ -311,14 +311,14 @@ class Fragments:
             start = start_in(text)
         previous, self._previous = self._previous, ""
         if start is None:
-            self._previous = _after(previous, text)
+            self._previous = text_before(previous, text)
             return self._without_xml(line, text, previous)
         row = DISCONNECTING.search(text) if "Disconnecting" in text else None
         start = row.end() if row else start
         head = text[:start]
         if TYPED in head or text.startswith("<stream:stream>", start):  # the header in prose
             return []
-        head = _with_word(line.context, previous, head)
+        head = with_word(line.context, previous, head)
         entry = self._entry(line, head)
         if row is not None:
             entry = entry._replace(sent=False, sources=(*entry.sources, text))
@@ -352,7 +352,7 @@ class Fragments:
                 written = (*line.sources, text)
                 return [entry.fragment(elements, row.xml)._replace(written=written, is_row=True)]
         if bracket := _BRACKET.search(text):
-            head = _with_word(line.context, previous, text[: bracket.start()])
+            head = with_word(line.context, previous, text[: bracket.start()])
             entry = self._entry(line, head)
             if entry.shape in self._whole:  # its only tag is damaged
                 return [entry.part(text[bracket.start() :])]
@@ -430,7 +430,7 @@ class Fragments:
         header, self._header = self._header, line if words and not tag else None
         may_be_headed = tag and not words and not self._entries
         if may_be_headed and header:
-            headed = self._entry(line, _with_word("", header.text, head))
+            headed = self._entry(line, with_word("", header.text, head))
             if headed.shape in self._whole:  # entries that were whole began so
                 self._length, self._entries = len(rest.text) - len(header.text) - 1, [header]
         may_repeat = start is None and words and tag
@@ -592,13 +592,6 @@ def _without_container(text: str) -> str:
     return text if container is None else text[container.end() :]
 
 
-def _with_word(context: str, previous: str, head: str) -> str:
-    """Return the text before an entry, with what stands before it if only that has the word."""
-    before = context or previous
-    is_before = not has_word(head) if context else before and _begins(before, head)
-    return f"{before}\n{head}" if is_before and has_word(before) else head
-
-
 def _with_tail(entry: _Entry, tail: str) -> _Entry:
     """Return an entry, with the text behind it if only that has a word for the direction.
 
@@ -608,31 +601,6 @@ def _with_tail(entry: _Entry, tail: str) -> _Entry:
     if tail and not has_word(own) and has_word(tail := _BINARY_END.sub("", tail)):
         return entry._replace(shape=f"{own}\n{shape_of(tail)[0]}")
     return entry
-
-
-def _after(previous: str, text: str) -> str:
-    """Return the text before the next line. An indented line is a part of a server's entry.
-
-    What begins a block of code in Markdown is none. A sentence is a person's, and heads no entry.
-    """
-    if not text.strip() or text.startswith("```"):
-        return previous
-    if _SENTENCE.fullmatch(text):
-        return ""
-    goes_on = text[:1].isspace() and "\n" not in previous and shape_of(previous)[1]
-    return f"{previous}\n{text}" if goes_on else text
-
-
-def _begins(previous: str, head: str) -> bool:
-    """Whether the line before may head an entry: no other text of the logger is in between."""
-    if not head.removesuffix(_ERLANG).strip(" \t\"'([{"):
-        return True
-    if _KEY.fullmatch(head) and _MEMBER.fullmatch(previous):
-        return not has_word(head)
-    if head.rstrip()[-_LAST:] not in previous:  # most heads have a word of their own
-        return False
-    shape, _ = shape_of(head.strip())
-    return shape_of(previous.strip())[0].startswith(shape) and not has_word(head)
 
 
 def _between(text: str, further: str) -> str:
