@@ -332,8 +332,7 @@ class Walk:
 
 def _wanted(record: Record, ahead: float) -> Wanted:
     event = encode(record.event)
-    stamp = told_at(event)
-    seen = record.at + ahead if stamp is None else stamp
+    seen = told_at(event, record.at + ahead)
     return Wanted(key_of(event), seen, -inf, ours=True)
 
 

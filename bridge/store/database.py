@@ -65,6 +65,11 @@ class Happened(NamedTuple):
     row: int = 0
     """The id of the event in the file from which it is shipped to a database; else 0."""
 
+    @property
+    def when(self) -> float:
+        """When it happened, by the clock that all observers share as soon as that is known."""
+        return self.at if self.seen is None else self.seen
+
 
 class Sent(NamedTuple):
     """How far a file was shipped: ids of the last event and of the last stanza."""

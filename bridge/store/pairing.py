@@ -4,9 +4,11 @@ import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from math import inf
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from bridge.text import seconds_of
+
+Seen = TypeVar("Seen")
 
 SAME_SECONDS = 30.0
 """Two bridges observed the same event if all fields except VARYING ones are equal, and the times
@@ -90,15 +92,17 @@ def key_of(event: Mapping[str, Any]) -> Key:
     return Key(_hash(_encode(said)), None if stanza is None else _hash(str(stanza)))
 
 
-def told_at(event: Mapping[str, Any]) -> float | None:
-    """Return when the room says that an event of its history was, in seconds since the epoch.
+def told_at(event: Mapping[str, Any], seen: Seen) -> float | Seen:
+    """Return when the room says that an event of its history was; of any other, when it was `seen`.
 
-    The room's own stamp may lie in the future by the clock of a bridge that is behind.
+    Both are in seconds since the epoch. The room's own stamp may lie in the future by the clock of
+    a bridge that is behind.
     """
     at = seconds_of(str(event.get("delayedFrom", "")))
     stamp = None if "stampedBy" in event else seconds_of(str(event.get("stampedAt", "")))
     believed = stamp is not None and at is not None and 0 < stamp - at <= BEHIND_SECONDS
-    return stamp if believed else at
+    stamped = stamp if believed else at
+    return seen if stamped is None else stamped
 
 
 def _hash(text: str) -> int:

@@ -44,13 +44,12 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
 def columns_of(happened: Happened, room: int, observer: int) -> dict[str, Any]:
     """Return the columns of an event, with the ids of its room and observer."""
     exact, event = encoded(happened.event), happened.event
-    seen = happened.at if happened.seen is None else happened.seen
     content, stanza = happened.key or key_of(event)
     return {
         "room": room,
         "observer": observer,
         "at": milliseconds(happened.at),
-        "seen": milliseconds(seen),
+        "seen": milliseconds(happened.when),
         "shared": int(happened.shared),
         "kind": event["kind"],
         # Whether the searchable form of a text in this JSON is the text in lower case.

@@ -161,10 +161,9 @@ def _seen(happened: Happened, ahead: float) -> float:
 
     Of what a room told as history, this is the room's time: its server's clock counts as right.
     """
-    seen, stamp = happened.seen, told_at(happened.event)
-    seen = happened.at if seen is None else seen
-    is_stamp = stamp is not None and milliseconds(stamp) == milliseconds(seen)
-    return seen if is_stamp else seen + ahead
+    stamp = told_at(happened.event, None)
+    is_stamp = stamp is not None and milliseconds(stamp) == milliseconds(happened.when)
+    return happened.when if is_stamp else happened.when + ahead
 
 
 def _place(happened: Happened) -> tuple[str, str]:
@@ -172,7 +171,7 @@ def _place(happened: Happened) -> tuple[str, str]:
 
 
 def _wanted(happened: Happened, stays: Sequence[Tenure], by: int, ahead: float) -> Wanted:
-    since, seen = -inf, happened.at if happened.seen is None else happened.seen
+    since, seen = -inf, happened.when
     if not (repeated := "delayedFrom" in happened.event):  # others saw that live
         since = asked_by(stays, happened.observer.run, seen)
         since = min(since, max(since - SKEW_SECONDS, seen - 2 * SKEW_SECONDS))

@@ -305,8 +305,7 @@ class Writer:
             # A bridge that came after us may have written before us.
             written += self._unstored(room, others, [_wanted(event, asked) for event in others])
         for event in written:
-            stamp = told_at(event.happened.event)
-            seen = event.happened.seen if stamp is None else stamp
+            seen = told_at(event.happened.event, event.happened.seen)
             self._rows.append((event.number, event.happened._replace(seen=seen)))
 
     def _write_missed(self, room: _Room) -> None:
@@ -331,8 +330,7 @@ class Writer:
 
 def _wanted(event: Observed, since: float) -> Wanted:
     assert event.happened.key is not None  # `_take` sets both
-    stamp = told_at(event.happened.event)
-    seen = event.happened.seen if stamp is None else stamp
+    seen = told_at(event.happened.event, event.happened.seen)
     return Wanted(event.happened.key, seen or 0.0, since - ROUNDED)
 
 
