@@ -87,13 +87,13 @@ no-tls: tls; error, RFC 6120, 5.4.1
 tls-refused: tls; error, RFC 6120, 5.4.2.2
     The server could not begin TLS.
     -> See the server's log: it may have no certificate for the domain, or cannot read the key.
-failed-at-tls: tls; error, RFC 6120, 5.4.3.3
+failed-at-tls: tls; error, RFC 6120, 5.4.3.2
     TLS was begun, and the program failed before another stanza came: {failure}.
     -> If that is about the certificate: check its names, its dates, and what the client trusts.
 failed-at-login: login; error, RFC 6120, 6.4
     The client began its login, and the program failed before that was over: {failure}.
     -> See what it waited for, and how long; a slow server may need more time than it gives.
-stops-at-tls: tls; note, RFC 6120, 5.4.3.3
+stops-at-tls: tls; note, RFC 6120, 5.4.3.2
     No stanza came after TLS was begun: the log's other lines there may say why, most often that the
     client does not trust the certificate.
     -> Check the server's certificate, its names and its dates, and what the client trusts.
@@ -129,7 +129,7 @@ empty-response: login; error, RFC 6120, 6.4.2
     {message} What the client sent last by {mechanism} is empty in the log.
     -> Unless the logger hides it, the client sent no user name or no password: see whether both are
     set, and reach the library. Else check both.
-malformed-response: login; error, RFC 6120, 6.5.7
+malformed-response: login; error, RFC 6120, 6.5.8
     {message} The server could not read what the client sent by {mechanism}.
     -> It is the library, not the password: update it, or let it use another mechanism.
 old-mechanism: login; error, RFC 6331, 1
@@ -211,14 +211,14 @@ again: join; error, XEP-0045, 7.2
     The client asked {count} times in a row to be let into the room {room}, each time after the room
     had refused it or put it out.{more}
     -> Let the client give up, or wait longer each time, and say so to its operator.
-renamed-in-vain: join; warning, XEP-0045, 7.2.3
+renamed-in-vain: join; warning, XEP-0045, 7.2.2
     The client asked for the nickname {asked} in the room {room}, got {nickname}, and did not answer
     to it.
     -> Let the client take its nickname from its own presence (status 110).
-renamed: join; note, XEP-0045, 7.2.3
+renamed: join; note, XEP-0045, 7.2.2
     The client asked for the nickname {asked} in the room {room}, and got {nickname}.
     -> Let the client take its nickname from its own presence (status 110).
-old-name: join; error, XEP-0045, 7.2.3
+old-name: join; error, XEP-0045, 7.2.2
     The client is {nickname} in the room {room}, and still answers to the name {former}.
     -> Let the client take its nickname from its own presence (status 110).
 never-joined: join; error, XEP-0045, 7.2
@@ -246,7 +246,7 @@ unnoticed: join; error, XEP-0045, 7.2
     The client spoke to the room {room} as if it were inside, though the room had refused it
     {where}.
     -> Let the client look at presence of type error: it has not joined.
-put-out: removed; warning, XEP-0045, 15.6
+put-out: removed; warning, XEP-0045, 16.6
     {message}
     -> {hint}
 went-on: removed; error, XEP-0045, 8.2
@@ -297,7 +297,7 @@ untold: refused; note, RFC 6120, 8.3
 excerpt: refused; note, RFC 6120, 8.3
     The log has little else: it is not known whether the client needed what was refused.
     -> See in the program, or in more of the log, what the client did next.
-refused-outside: refused; note, XEP-0410, 3.1
+refused-outside: refused; note, XEP-0410, 3.2
     The client's request {what} was refused by {other} ({condition}){why}: a room answers so for its
     occupants if the client is not in it.
     -> If that is a room, let the client join it again.

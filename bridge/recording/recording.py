@@ -27,7 +27,7 @@ from bridge.xmpp.model.journal import Record
 from bridge.xmpp.muc.participant import Participant
 
 ABOUT_US = 110
-"""The status code of our own presence, which only we receive (XEP-0045, section 15.6.2)."""
+"""The status code of our own presence, which only we receive (XEP-0045, section 16.6.2)."""
 
 
 def store_path(

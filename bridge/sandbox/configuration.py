@@ -1,4 +1,4 @@
-"""What the owner of a room can configure (XEP-0045 sections 10.2 and 15.5)."""
+"""What the owner of a room can configure (XEP-0045 sections 10.2 and 16.5)."""
 
 from xml.etree.ElementTree import Element
 

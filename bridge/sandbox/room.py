@@ -98,7 +98,7 @@ class Room:
         return next((who for who in self.everybody if who.jid == jid), None)
 
     def put_out(self, occupant: Occupant, *codes: str) -> Deliveries:
-        """Remove an occupant, for the reason that `codes` give (section 15.6.2)."""
+        """Remove an occupant, for the reason that `codes` give (section 16.6.2)."""
         return self._set_role(occupant, "none", _status(*codes))
 
     def receive(
@@ -360,7 +360,7 @@ class Room:
         return tag("item", why, affiliation=affiliation, role=who.role, jid=who.jid, nick=nick)
 
     def _history_for(self, request: Element) -> list[Message]:
-        """Return as much of the history as was asked for (section 7.2.13)."""
+        """Return as much of the history as was asked for (section 7.2.14)."""
         asked = request.find(f"{{{names.MUC}}}history")
         bounds = {} if asked is None else asked.attrib
         recalled: Iterable[tuple[datetime, Message]] = self._history

@@ -46,7 +46,7 @@ taken-out: session; note, RFC 6120, 4.3
 unoffered: login; error, RFC 6120, 6.3.3
     Tap refused {what}.
     -> Let the client choose among the mechanisms that it is offered. Behind tap these are of SASL.
-unfinished: refused; warning, RFC 6120, 11.6
+unfinished: refused; warning, RFC 6120, 11.3
     The client began a stanza and has not finished it for {seconds:g} s ({size} bytes): the server
     has got none of it, and takes what follows for a part of it.
     -> Let the client close each element that it opens, best by a library that writes the XML.

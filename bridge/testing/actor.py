@@ -52,7 +52,7 @@ ANSWER_SECONDS = 10.0
 
 SEEN_SECONDS = 5.0
 """The time for the other actors in the room to see an actor that enters. A room may show them no
-presence (XEP-0045, section 15.5.3, `presencebroadcast`)."""
+presence (XEP-0045, section 16.5.3, `presencebroadcast`)."""
 
 ROOM_CONFIGURATION = "http://jabber.org/protocol/muc#roomconfig"
 OPTION = "muc#roomconfig_"

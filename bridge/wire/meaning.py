@@ -61,7 +61,7 @@ ENCRYPTIONS = {
     "jabber:x:encrypted": "Legacy OpenPGP",
     "urn:xmpp:otr:0": "OTR",
 }
-"""Names of encryptions by the namespaces of their elements (XEP-0380, section 6)."""
+"""Names of encryptions by the namespaces of their elements (XEP-0380, section 3.2)."""
 
 SIGNALS = frozenset(
     {
@@ -86,7 +86,7 @@ REMOVALS = {
     307: "kicked",
 }
 """The situation of an occupant whom the room puts out, by the room's status code (XEP-0045, section
-15.6). Of several codes the first in this table counts: a room may send 307 with any other code."""
+16.6). Of several codes the first in this table counts: a room may send 307 with any other code."""
 
 OUR_WORDS: Mapping[str, str] = {
     "login": "XMPP_USERNAME and XMPP_PASSWORD",

@@ -65,7 +65,7 @@ JOIN = f"{{{MUC}}}x"
 """The tag of the element by which a client asks a room to let it in (XEP-0045, section 7.2)."""
 
 EXTENSION = f"{{{MUC_USER}}}x"
-"""The tag of the element that a room adds to a stanza (XEP-0045, section 15.5.2)."""
+"""The tag of the element that a room adds to a stanza (XEP-0045, section 16.5.2)."""
 
 ITEM = f"{{{MUC_USER}}}item"
 """The tag of the element in a room's extension that describes an occupant."""
@@ -123,7 +123,7 @@ _OF_CODES = {
 """The conditions that the codes of former servers stand for (XEP-0086, section 3)."""
 
 _STATUS_CODE = re.compile("[0-9]{3}")
-"""A status code as XEP-0045, section 15.6, writes it."""
+"""A status code as XEP-0045, section 16.6, writes it."""
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,7 @@ def domain_of(jid: str) -> str:
 
 
 def codes_of(stanza: Element) -> frozenset[int]:
-    """Return the status codes that a room put into a stanza (XEP-0045, section 15.6)."""
+    """Return the status codes that a room put into a stanza (XEP-0045, section 16.6)."""
     extension = stanza.find(EXTENSION)
     return frozenset(
         int(code)

@@ -36,7 +36,6 @@ def failure(condition: str) -> str:
     return f"<<< <failure xmlns='{SASL}'><{condition}/></failure>"
 
 
-DENIED = failure("not-authorized")
 CHALLENGE = f"<<< <challenge xmlns='{SASL}'>cj14</challenge>"
 EMPTY = f">>> <response xmlns='{SASL}'/>"
 CLOSE = ">>> </stream:stream>"

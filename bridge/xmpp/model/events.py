@@ -37,7 +37,7 @@ STATUS_CODES = {
     332: "put out: the room service shuts down",
     333: "put out for a technical reason, often a lost connection",
 }
-"""XEP-0045, section 15.6, in plain words."""
+"""XEP-0045, section 16.6, in plain words."""
 
 Kind: TypeAlias = Literal[
     "message", "join", "leave", "nick", "role", "subject", "config", "error", "connection", "gap"
@@ -235,7 +235,7 @@ class OccupantPresence(Shared):
     """The real JID, where the room shows it."""
     self_: bool = False
     codes: frozenset[int] = frozenset()
-    """Status codes (XEP-0045, section 15.6)."""
+    """Status codes (XEP-0045, section 16.6)."""
     reason: str | None = None
     actor: str | None = None
     """Who caused the change, if the room says so."""

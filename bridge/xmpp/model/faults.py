@@ -556,7 +556,7 @@ def of_destruction(reason: str | None, venue: str | None, place: Place) -> Fault
 
 
 def of_removal(codes: frozenset[int], reason: str | None, actor: str | None, place: Place) -> Fault:
-    """Classify our removal from the room (XEP-0045, section 15.6)."""
+    """Classify our removal from the room (XEP-0045, section 16.6)."""
     situation = next((REMOVALS[code] for code in REMOVALS if code in codes), "dropped")
     by = f" by {quoted(actor)}" if actor and situation in {"banned", "kicked"} else ""
     return of(situation, place, text=reason, quotes=bool(by), by=by)

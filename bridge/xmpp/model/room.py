@@ -149,7 +149,7 @@ class RoomStatus:
     crowded: bool = False
     """Whether there are more occupants than are kept."""
     unlisted: tuple[Occupant, ...] = ()
-    """The speakers whom the room does not list (XEP-0045, section 15.5.3, `presencebroadcast`).
+    """The speakers whom the room does not list (XEP-0045, section 16.5.3, `presencebroadcast`).
     Their role and affiliation are unknown."""
     counts_more: bool = False
     """Whether the room's description of itself counted more occupants than the room listed."""

@@ -379,7 +379,7 @@ def page_of(results: Sequence[ArchiveResult], iq: Element) -> ArchivePage:
 def _jid_in(message: Element) -> str | None:
     """Return the real JID that the archive adds; None if there are two.
 
-    The archive has to remove a JID that the sender put there (XEP-0313, section 5.1.3). If there
+    The archive has to remove a JID that the sender put there (XEP-0313, section 6.1.2). If there
     are two, the sender may have forged one of them.
     """
     path = f"{{{MUC_USER}}}x/{{{MUC_USER}}}item"

@@ -27,7 +27,7 @@ MAX_CHARACTERS = 60
 
 NOT_OPTIONS = frozenset({"occupants", "subject", "subjectmod"})
 """Fields that a room lists among its options, although owners cannot set them (XEP-0045, section
-15.5)."""
+16.5)."""
 
 NOT_SET = "not set"
 """The value of an option that the room leaves out, or leaves empty."""

@@ -5,7 +5,7 @@ in the room on that connection. `run` enters, stays until we are out of the room
 waits, and enters again. When we are out of one room, the connection and the other rooms go on.
 
 We are out until we ask to be let in. While `_join` is set we are on the way in, and the room lists
-who is there. Our own presence says that we are `inside` (XEP-0045, section 7.1.2). The room may put
+who is there. Our own presence says that we are `inside` (XEP-0045, section 7.2.2). The room may put
 us out again, by a kick, a ban or its own end; then `_removal` says why. If a connection resumes the
 former session (XEP-0198), we are still inside if we were; with any other connection we are out.
 """
@@ -484,7 +484,7 @@ class Membership:
 
     def _admit(self, me: events.OccupantJoined) -> None:
         """Take our own presence, by which the room lets us in."""
-        # The room decides the nickname (XEP-0045, section 7.2.3). It already uses that nickname for
+        # The room decides the nickname (XEP-0045, section 7.2.2). It already uses that nickname for
         # our messages that it reflects after this presence.
         self.occupant = me.from_
         self.inside = True

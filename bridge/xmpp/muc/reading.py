@@ -40,7 +40,7 @@ MARKS = {
 users see for them."""
 
 ARMOURS = {"?OTR:": "OTR", "-----BEGIN PGP MESSAGE-----": "OpenPGP"}
-"""How a body begins that is encrypted itself, without an element (XEP-0364, section 2; RFC 4880,
+"""How a body begins that is encrypted itself, without an element (XEP-0364, section 4; RFC 4880,
 section 6.2), and the name of the encryption."""
 
 PASSED_ON = frozenset({f"{{{names.MUC_USER}}}invite", f"{{{names.MUC_USER}}}decline"})

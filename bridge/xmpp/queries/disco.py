@@ -29,7 +29,7 @@ GONE_SECONDS = 5.0
 s."""
 
 ROOM_INFO = "http://jabber.org/protocol/muc#roominfo"
-"""The type of the form that has a room's configuration (XEP-0045, section 15.5)."""
+"""The type of the form that has a room's configuration (XEP-0045, section 16.5)."""
 
 ARCHIVE = "urn:xmpp:mam:"
 """The prefix of an archive's features, in every version (XEP-0313)."""
@@ -278,7 +278,7 @@ def items_in(iq: Element | Unanswered | None) -> tuple[Item, ...]:
 
 
 def seconds_in(iq: Element | Unanswered | None) -> int | None:
-    """Return the uptime in seconds that a server answers (XEP-0012, section 4)."""
+    """Return the uptime in seconds that a server answers (XEP-0012, section 5)."""
     return stanzas.whole_number(_query(iq, LAST).get("seconds"))
 
 
