@@ -34,8 +34,8 @@ ROOM_SECONDS = 10.0
 """How long the client waits, before it greets, until the bridge is in the room or says why not."""
 
 QUIET = {"LOG_LEVEL": "WARNING"}
-"""What a server at a terminal gets as its environment, unless the user has set a level. The client
-itself shows what happens in the rooms."""
+"""What the environment of a server at a terminal has besides ours, unless the user has set a level:
+the client itself shows what happens in the rooms."""
 
 SCRIPT_SECONDS = 300.0
 """How long a script waits for one answer, as agents do. A person has no limit, but Ctrl-C."""

@@ -29,7 +29,7 @@ WITH_ARGUMENTS: Schema = {"properties": {"arguments": {"type": "object"}}}
 """The schema of the params of a method that calls a tool or a prompt."""
 
 APART = frozenset({"tools/call", "prompts/get", "subscriptions/listen"})
-"""The methods that take more than a function of the params and the revision to answer."""
+"""The methods whose answer depends on more than the params and the revision."""
 
 
 class Implementation(NamedTuple):

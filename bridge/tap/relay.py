@@ -50,7 +50,7 @@ PATTERNS = {
 """Matches what is taken out of an element; the group in it stays."""
 
 OURS = "<text>said by xmpp-bridge tap in the server's place; its output has the reason</text>"
-"""What a failed login says to the client, and to who reads its log, if tap refused it."""
+"""The text in the failure by which tap refuses a login, for people who read the client's log."""
 
 _MECHANISMS = f"{{{SASL}}}mechanisms"
 _LOGIN_OFFERS = frozenset({_MECHANISMS, f"{{{SASL_CB}}}sasl-channel-binding"})

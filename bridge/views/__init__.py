@@ -1,1 +1,1 @@
-"""The views for people in a terminal: the check, the rooms live, and recorded events."""
+"""What people read in a terminal: results of tools, the check, the rooms, and what was recorded."""

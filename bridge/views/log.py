@@ -27,12 +27,11 @@ TEAM_FOLLOW_MS = 1_000
 """The same for a database, which many people ask."""
 
 NEWEST = 10
-"""Earlier events that `--follow` shows first, as many as `journalctl` does."""
-
+"""How many earlier events `--follow` begins with, as `journalctl` does."""
 
 ORDER_SECONDS = 1.0
-"""The seconds by which events in the store may be out of order. Several bridges write there, each a
-quarter of a second after it saw an event."""
+"""The seconds by which events in the store may be out of order: several bridges write there, each
+up to a quarter of a second after it saw an event."""
 
 
 @dataclass(eq=False)
