@@ -3,7 +3,6 @@
 import argparse
 import asyncio
 import os
-import signal
 import stat
 import sys
 from contextlib import ExitStack, suppress
@@ -15,7 +14,7 @@ from bridge.sandbox.fault import STRIKES
 from bridge.sandbox.server import HOST, Sandbox
 from bridge.sandbox.stream import TlsIdentity
 from bridge.text import one_line
-from bridge.views.termination import call_on_termination
+from bridge.views.termination import stop_on_signal
 
 KEYS = ("room", "nickname", "seconds")
 """The keys that may follow the name of a fault."""
@@ -33,8 +32,7 @@ def run(parsed: argparse.Namespace) -> int:
 
 async def _serve(accounts: list[str], faults: list[str], identity: TlsIdentity | None) -> int:
     stopped = asyncio.Event()
-    asyncio.get_running_loop().add_signal_handler(signal.SIGINT, stopped.set)
-    call_on_termination(lambda number: stopped.set())
+    stop_on_signal(stopped)
     sandbox = Sandbox(identity=identity)
     try:
         for account in accounts:

@@ -3,7 +3,6 @@
 import asyncio
 import ipaddress
 import os
-import signal
 import socket
 import ssl
 import sys
@@ -35,7 +34,7 @@ from bridge.tap.record import CaptureFile
 from bridge.tap.witness import Witness
 from bridge.text import one_line, quoted
 from bridge.views.explain import as_json
-from bridge.views.termination import call_on_termination
+from bridge.views.termination import stop_on_signal
 from bridge.xmpp.link.from_slixmpp import load
 
 LISTEN = "127.0.0.1:5222"
@@ -95,8 +94,7 @@ class _Tap:
     async def run(self) -> int:
         """Pass on until the program has ended, the time is over, or something else says stop."""
         parsed, settings, loop = self._parsed, self._settings, asyncio.get_running_loop()
-        loop.add_signal_handler(signal.SIGINT, self._stop.set)
-        call_on_termination(lambda number: self._stop.set())
+        stop_on_signal(self._stop)
         sock = _listening(parsed.listen or ("127.0.0.1:0" if parsed.program else LISTEN))
         host, port = sock.getsockname()[:2]
         scheme = "xmpps" if settings.service and settings.service.direct_tls else "xmpp"

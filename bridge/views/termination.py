@@ -15,6 +15,12 @@ def call_on_termination(action: Callable[[int], object]) -> None:
             asyncio.get_running_loop().add_signal_handler(number, action, number)
 
 
+def stop_on_signal(stopped: asyncio.Event) -> None:
+    """Have Ctrl-C, and each signal that terminates a command, set `stopped`."""
+    asyncio.get_running_loop().add_signal_handler(signal.SIGINT, stopped.set)
+    call_on_termination(lambda number: stopped.set())
+
+
 async def until_terminated(work: Awaitable[int]) -> int:
     """Return the exit code of `work`; if a signal cancels it, the code that shells have for it."""
     task = asyncio.current_task()
@@ -48,8 +54,7 @@ async def run_until_signal(
 
     Then it leaves its rooms. Return whether it ran for all the `seconds`.
     """
-    asyncio.get_running_loop().add_signal_handler(signal.SIGINT, ended.set)
-    call_on_termination(lambda number: ended.set())
+    stop_on_signal(ended)
     async with taking_part(participant) as running:
         running.add_done_callback(lambda task: ended.set())
         with suppress(TimeoutError):
