@@ -16,10 +16,10 @@ from xml.etree.ElementTree import Element
 
 from bridge.sandbox.fault import FAULTS, STRIKES, SandboxFault
 from bridge.sandbox.room import Occupant, Room
-from bridge.sandbox.stanza import DOMAIN, Deliveries, disco, error
+from bridge.sandbox.stanza import DOMAIN, Deliveries, disco, error, reply, tag
 from bridge.sandbox.stream import Observer, Stream, StreamEndedError, TlsIdentity, unobserved
-from bridge.wire.names import MUC, PRESENCE, STANZAS
-from bridge.wire.xmlwriter import escaped
+from bridge.wire.names import CLIENT, MUC, PRESENCE, ROSTER, STANZAS, bare
+from bridge.wire.xmlwriter import escaped, written
 
 HOST, SERVICE, LOBBY = "127.0.0.1", "rooms.localhost", "lobby@rooms.localhost"
 """The only address that the server listens on, the room service, and the room in it."""
@@ -194,13 +194,20 @@ class Sandbox:
         if stanza.tag == PRESENCE and stanza.get("type") == "unavailable" and not to:
             return self._leave_all(sender)
         if stanza.tag == PRESENCE and host in ("", DOMAIN, SERVICE):
-            return []
+            # Its sender gets it, too (RFC 6121 section 4.2.2).
+            return [] if to else [(sender, written(stanza, CLIENT))]
         if host == SERVICE:
             rooms = ((jid, room) for jid, room in self._rooms.items() if not room.is_over)
             public = (jid for jid, room in rooms if room.options["publicroom"])
             return disco(stanza, "conference text", (MUC,), *public)
         if host not in ("", DOMAIN):
             return error(stanza, "remote-server-not-found")
+        if (
+            to in ("", bare(sender))
+            and stanza.get("type") == "get"
+            and (stanza.find(f"{{{ROSTER}}}query") is not None)
+        ):  # nobody has contacts here; programs ask before they join a room
+            return reply(stanza, "result", tag("query", xmlns=ROSTER))
         if local:
             return error(stanza, "service-unavailable")
         return disco(stanza, "server im", (), SERVICE, name=NOTICE)

@@ -3,11 +3,16 @@ import re
 import time
 
 import pytest
+from slixmpp.xmlstream.handler import Callback
+from slixmpp.xmlstream.matcher import StanzaPath
+from slixmpp.xmlstream.stanzabase import StanzaBase
 
 from bridge.sandbox.server import HOST, LOBBY, Sandbox
 from bridge.sandbox.stream import UNREAD_LIMIT
 from tests.sandbox.company import configures
-from tests.sandbox.wire import Wire, logged_in
+from tests.sandbox.wire import LIMIT, Wire, logged_in
+from tests.servers.server import XmppServer
+from tests.servers.witness import Witness
 
 ROOM = "tea@rooms.localhost"
 
@@ -82,6 +87,25 @@ async def test_the_service_lists_its_rooms_but_what_is_hidden_or_over(server: Sa
         wire.send(f"<iq to='rooms.localhost' type='get' id='q'>{query}</iq>")
         listed = re.findall("jid='(.*?)'", await wire.until("</query>"))
     assert set(listed) == {LOBBY, "open@rooms.localhost"}
+
+
+async def test_a_client_gets_its_contacts_and_its_own_presence_as_on_any_server(
+    xmpp_server: XmppServer,
+) -> None:
+    async with Witness(xmpp_server, xmpp_server.witness, xmpp_server.room(), "Wilma") as wilma:
+        client, came = wilma.client, asyncio.Event()
+
+        def see(presence: StanzaBase) -> None:
+            if presence["from"] == client.boundjid:
+                came.set()
+
+        client.register_handler(Callback("own presence", StanzaPath("presence"), see))
+        async with asyncio.timeout(LIMIT):
+            for to in (None, client.boundjid.bare):
+                contacts = await client.make_iq_get("jabber:iq:roster", ito=to).send()  # type: ignore[no-untyped-call]
+                assert list(contacts["roster"]["items"]) == []
+            client.send_presence(pshow="away")
+            await came.wait()
 
 
 async def test_an_account_can_be_added_at_any_time_and_keeps_its_password() -> None:
