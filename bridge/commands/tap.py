@@ -3,6 +3,7 @@
 import asyncio
 import ipaddress
 import os
+import signal
 import socket
 import ssl
 import sys
@@ -43,6 +44,13 @@ LISTEN = "127.0.0.1:5222"
 TICK_SECONDS = 0.5
 """How often the rules learn that nothing more has come. So a finding of absence is at most a second
 late."""
+
+ENDED_BY_OTHERS = frozenset(
+    code
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGKILL, signal.SIGTERM)
+    for code in (-number, 128 + number)
+)
+"""What a program ends with, also by way of a shell, if somebody ended it: that is no error."""
 
 CHANGES_TO_MAKE = """\
 Let the bot connect to {address}, keep its domain ({XMPP_DOMAIN}), and trust {XMPP_TLS_CA_FILE}:
@@ -125,12 +133,17 @@ class _Tap:
                 code = program.returncode if not self._stop.is_set() else None
                 await terminate(program)
         self._witness.close(settings.domain)
+        how = ""
+        if code:
+            how = f"with exit code {code}" if code > 0 else f"by signal {-code}"
+            if code not in ENDED_BY_OTHERS and self._witness.died(how):
+                how = ""
         if not passing.cancelled():
             passing.result()  # raises the mistake that ended it
-        return self._conclude(address, code)
+        return self._conclude(address, how)
 
-    def _conclude(self, here: str, code: int | None) -> int:
-        """Write the verdict; `code` is what the program itself ended with, if it did."""
+    def _conclude(self, here: str, how: str) -> int:
+        """Write the verdict; `how` says how the program ended, if that is worth a line."""
         capture, report = self._witness.capture, self._report
         streams = capture.streams
         is_written = write_captured(self._page, capture, streams, report) == SUCCESS
@@ -139,8 +152,7 @@ class _Tap:
         if self._parsed.json:
             error = write_out(*as_json(streams, conclusion, capture.holes))
             is_written = not logs.complain_of(error) and is_written
-        if code:
-            how = f"with exit code {code}" if code > 0 else f"by signal {-code}"
+        if how:
             complain(f"xmpp-bridge: the bot ended {how}")
         if not streams:
             never = f"never came to {here}: let it connect there, and not to its server"

@@ -7,11 +7,12 @@ from xml.etree.ElementTree import Element
 from bridge.capture.capture import Capture
 from bridge.capture.examined import Examined
 from bridge.capture.finding import Finding, Severity
-from bridge.capture.stanza import FOOTER, PAUSE, LogPlace, Stanza
+from bridge.capture.stanza import FOOTER, PAUSE, QUOTED, LogPlace, Stanza
 from bridge.capture.stream import Stream
+from bridge.capture.talk import is_prompt
 from bridge.tap.record import CaptureFile, recorded
 from bridge.tap.remarks import remark
-from bridge.text import iso
+from bridge.text import iso, quoted
 from bridge.wire.names import COMPONENT, HEADER, lower_bare
 from bridge.wire.xmlwriter import written
 
@@ -146,6 +147,16 @@ class Witness:
             self.end(session, None)
         self._file.close(domain)
         self.capture.finish()
+
+    def died(self, how: str) -> bool:
+        """Find that the program of the client ended by a fault; return False if it never came."""
+        for examined in self.capture.streams[-1:]:
+            now, heard, before = self._clock(), examined.stream.talk.heard, ""
+            if heard is not None and is_prompt(heard, heard._replace(seconds=now)):
+                before = f" It had not answered the message {quoted(heard.body, QUOTED)}."
+            place = LogPlace("", 0, iso(now))
+            examined.add([remark("died", place, how=how, before=before)])
+        return bool(self.capture.streams)
 
     def _observe(self, examined: Examined, taken: Stanza) -> None:
         self._streams[taken.session] = examined

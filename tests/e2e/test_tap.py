@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from bridge.sandbox.server import LOBBY
 from tests.e2e.bridge_process import COMMAND
 from tests.e2e.here import run_here
 from tests.servers.process import ServerProcess
@@ -206,6 +207,18 @@ def test_a_library_that_tries_tls_from_the_first_byte_before_starttls_is_noted_o
     ran = Place(tmp_path, prosody_process.server.environment()).tap(bot=(*BOT, "tries-both"))
     told = [line.partition(" ")[0] for line in ran.stderr.splitlines() if " tls: " in line]
     assert (ran.returncode, told) == (0, ["note"]), ran.stderr
+
+
+def test_a_bot_that_dies_is_at_fault_and_the_message_at_hand_is_named(
+    sandbox: XmppServer, tmp_path: Path
+) -> None:
+    place = Place(tmp_path, sandbox.environment(MUC_ROOM=LOBBY))
+    ran = place.tap("--json", bot=(*BOT, "dies"))
+    assert (ran.returncode, json.loads(ran.stdout)["verdict"]) == (1, verdict(ran)), ran.stderr
+    assert (
+        "The program of the client ended by itself, with exit code 3. It had not answered the "
+        'message "You said: hello".'
+    ) in verdict(ran)
 
 
 CONNECT = """

@@ -29,6 +29,10 @@ class Bot(ClientXMPP):
         self.send_message(mto=self.room, mbody="hello", mtype="groupchat")
 
     def hear(self, message: dict[str, str]) -> None:
+        if "dies" in sys.argv:
+            if message["mucnick"] != "Robot":
+                os._exit(3)
+            return
         if (message["mucnick"], message["body"]) == ("Robot", "hello"):
             sys.stdout.write("the room has heard it\n")
             sys.stdout.flush()
