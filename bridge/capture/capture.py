@@ -9,7 +9,7 @@ from bridge.capture.causes import cause
 from bridge.capture.examined import Examined
 from bridge.capture.finding import Finding, Outcome, recovered
 from bridge.capture.sorting import begins, claim, whose
-from bridge.capture.stanza import FAILURE, HOLE, PAUSE, LogPlace, Stanza
+from bridge.capture.stanza import EXITED, FAILURE, HOLE, PAUSE, LogPlace, Stanza
 from bridge.capture.stream import Stream
 from bridge.capture.verdict import SILENT_ENDS
 from bridge.wire.names import SM, lower_bare
@@ -164,7 +164,7 @@ class Capture:
     def _takes_apart(self, stanza: Stanza) -> bool:
         """Take a failure, a pause, or a hole in no single stream; return whether it was such."""
         session, is_hole = stanza.session, stanza.element.tag == HOLE
-        if stanza.element.tag not in {FAILURE, PAUSE, HOLE}:
+        if stanza.element.tag not in {FAILURE, PAUSE, EXITED, HOLE}:
             return False
         every = [each for streams in self._open.values() for each in streams]
         if stanza.element.tag == FAILURE:
@@ -175,8 +175,9 @@ class Capture:
             for error in () if every else stanza.element:  # of a stream that the log does not have
                 self.take(stanza._replace(element=error))
             return True
-        if stanza.element.tag == PAUSE:
-            for examined in self._open.get(session, ()):
+        if stanza.element.tag in {PAUSE, EXITED}:
+            paused = self._open.get(session, ())
+            for examined in paused if stanza.element.tag == PAUSE else self.streams[-1:]:
                 examined.take(stanza)
             return True
         if is_hole and not stanza.element.text:

@@ -331,6 +331,9 @@ failed: silent; note, RFC 6120, 8
 died: silent; note, RFC 6120, 8
     No stanza came after that failure.
     -> See whether it ended the program.
+exited: silent; error, RFC 6120, 4.4
+    The program of the client ended by itself, {how}.{before}
+    -> Look at its own output for the reason.
 mentioned: silent; warning, XEP-0045, 7.4
     The message {what} names the client, and it sent no answer {within}.
     -> If it was meant for the client, run explain with --command and the beginning of such

@@ -37,6 +37,9 @@ PAUSE = "{urn:xmpp-bridge:tap}pause"
 """The tag of an element that stands for a time until which no further stanza came. `tap` writes it
 when it stops."""
 
+EXITED = "{urn:xmpp-bridge:tap}exited"
+"""The tag of an element that `tap` writes if the program of the client ended by a fault. Its text
+says how."""
 
 SOMEBODY = "*"
 """What `tap` keeps in place of a stranger's local part, so that the address is not taken for a

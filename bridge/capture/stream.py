@@ -15,7 +15,7 @@ from bridge.capture.finding import Finding, Outcome
 from bridge.capture.login import LoginState, given_up, given_up_bind
 from bridge.capture.requests import Requests
 from bridge.capture.rooms import Rooms
-from bridge.capture.stanza import FOOTER, HOLE, PAUSE, SAID, STANZA_TAGS, Stanza, outline
+from bridge.capture.stanza import EXITED, FOOTER, HOLE, PAUSE, SAID, STANZA_TAGS, Stanza, outline
 from bridge.capture.talk import Talk
 from bridge.text import quoted
 from bridge.wire.names import COMPRESS, FEATURES, HEADER, SASL, STREAM_ERROR, TLS, local, split
@@ -44,6 +44,9 @@ class Stream:
         if stanza.element.tag == PAUSE:
             yield from self._late(stanza, client.count)
             yield from late(self.ending, stanza)
+            return
+        if stanza.element.tag == EXITED:
+            yield self.talk.exited(client, stanza)
             return
         client.count += 1
         yield from self._late(stanza, client.count)

@@ -14,7 +14,7 @@ from bridge.capture.rooms import Rooms
 from bridge.capture.stanza import MAX_TEXT, QUOTED, LogPlace, Stanza, spaces_of
 from bridge.capture.waiting import PATIENCE_STANZAS, AwaitedStanzas
 from bridge.newest import Newest
-from bridge.text import counted, quoted, searchable
+from bridge.text import counted, one_line, quoted, searchable
 from bridge.wire import names, speech
 from bridge.wire.meaning import ENCRYPTIONS, SIGNALS
 
@@ -210,6 +210,18 @@ class Talk:
         finding = cause("raised", heard.place, sentence, about=heard.room, **words)
         self.failed = Disproof(finding.key)
         yield finding
+
+    def exited(self, client: Entity, end: Stanza) -> Finding:
+        """Find that the program ended by a fault, on the message at hand if there is one."""
+        at_hand = [it.what for it in self.waiting.open.values()]
+        heard = self.heard
+        if heard and is_prompt(heard, heard._replace(seconds=end.seconds, number=client.count)):
+            at_hand = at_hand or [heard.body]
+        said = quoted(at_hand[-1], QUOTED) if at_hand else ""
+        before = f" It had not answered the message {said}." if said else ""
+        return cause(
+            "exited", end.place, how=one_line(end.element.text or "", QUOTED), before=before
+        )
 
     def conclusion(self) -> Iterator[Finding]:
         """Note that the client answered nothing at all of what it may have been asked.

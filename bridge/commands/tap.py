@@ -132,18 +132,16 @@ class _Tap:
             if program is not None:
                 code = program.returncode if not self._stop.is_set() else None
                 await terminate(program)
-        self._witness.close(settings.domain)
         how = ""
         if code:
             how = f"with exit code {code}" if code > 0 else f"by signal {-code}"
-            if code not in ENDED_BY_OTHERS and self._witness.died(how):
-                how = ""
+        self._witness.close(settings.domain, "" if code in ENDED_BY_OTHERS else how)
         if not passing.cancelled():
             passing.result()  # raises the mistake that ended it
         return self._conclude(address, how)
 
     def _conclude(self, here: str, how: str) -> int:
-        """Write the verdict; `how` says how the program ended, if that is worth a line."""
+        """Write the verdict; `how` the program ended, if it was not by itself in good order."""
         capture, report = self._witness.capture, self._report
         streams = capture.streams
         is_written = write_captured(self._page, capture, streams, report) == SUCCESS

@@ -50,9 +50,6 @@ unfinished: refused; warning, RFC 6120, 11.3
     The client began a stanza and has not finished it for {seconds:g} s ({size} bytes): the server
     has got none of it, and takes what follows for a part of it.
     -> Let the client close each element that it opens, best by a library that writes the XML.
-died: silent; error, RFC 6120, 4.4
-    The program of the client ended by itself, {how}.{before}
-    -> Look at its own output for the reason.
 unreadable: ended; error, RFC 6120, 4.9.3
     The server sent something before the login that cannot be read ({reason}), so tap ended the
     stream.

@@ -7,12 +7,11 @@ from xml.etree.ElementTree import Element
 from bridge.capture.capture import Capture
 from bridge.capture.examined import Examined
 from bridge.capture.finding import Finding, Severity
-from bridge.capture.stanza import FOOTER, PAUSE, QUOTED, LogPlace, Stanza
+from bridge.capture.stanza import EXITED, FOOTER, PAUSE, LogPlace, Stanza
 from bridge.capture.stream import Stream
-from bridge.capture.talk import is_prompt
 from bridge.tap.record import CaptureFile, recorded
 from bridge.tap.remarks import remark
-from bridge.text import iso, quoted
+from bridge.text import iso
 from bridge.wire.names import COMPONENT, HEADER, lower_bare
 from bridge.wire.xmlwriter import written
 
@@ -137,26 +136,24 @@ class Witness:
         self._unfinished.pop(session, None)
         self.flush()
 
-    def close(self, domain: str) -> None:
-        """Note that tap stops. If no account was known, the file has the name of the `domain`."""
+    def close(self, domain: str, fault: str = "") -> None:
+        """Note that tap stops. If no account was known, the file has the name of the `domain`.
+
+        `fault` says how the client's program ended, if that was a fault of its own.
+        """
         streams = self.capture.streams
         notes = [note for each in streams for note in each.findings() if note.cause == "mismatch"]
         if notes and not any(each.stream.client.bound for each in streams):
             streams[-1].add([notes[-1]._replace(severity=Severity.ERROR, key="never-in ")])
         for session in [*self._streams]:
             self.end(session, None)
+        if fault and streams and streams[-1].stream.first is not None:
+            (end := Element(EXITED)).text = fault
+            now, session = self._clock(), streams[-1].session
+            self.capture.take(Stanza(False, end, LogPlace("", 0, iso(now)), now, session))
+            self._file.add(iso(now), False, session, written(end))
         self._file.close(domain)
         self.capture.finish()
-
-    def died(self, how: str) -> bool:
-        """Find that the program of the client ended by a fault; return False if it never came."""
-        for examined in self.capture.streams[-1:]:
-            now, heard, before = self._clock(), examined.stream.talk.heard, ""
-            if heard is not None and is_prompt(heard, heard._replace(seconds=now)):
-                before = f" It had not answered the message {quoted(heard.body, QUOTED)}."
-            place = LogPlace("", 0, iso(now))
-            examined.add([remark("died", place, how=how, before=before)])
-        return bool(self.capture.streams)
 
     def _observe(self, examined: Examined, taken: Stanza) -> None:
         self._streams[taken.session] = examined

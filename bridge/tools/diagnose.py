@@ -52,6 +52,11 @@ GIVE_LOG = (
     "--log FILE."
 )
 
+NO_CAPTURES = (
+    " What tap kept is not read, since the settings were found in the current directory: name the "
+    "file with --env-file."
+)
+
 Diagnosis: TypeAlias = Annotated[
     dict[str, object],
     always(
@@ -262,6 +267,7 @@ class _Examination:
         if step and self._link.read_only and step.get("tool") == "xmppSend":
             step = call("xmppWait", {"from": nickname} if nickname else {})
         hint = GIVE_LOG if outcome == "unknown" and step is None and log is None else ""
+        hint += NO_CAPTURES if hint and self._link.captures is None else ""
         result: Entry = {
             "outcome": outcome,
             "verdict": verdict,

@@ -1,12 +1,15 @@
 """Each rule, by a log of the trouble that it names, and its silence where there is none."""
 
+import inspect
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from html import escape
 from itertools import chain
 
 import pytest
 
+from bridge.capture import causes
 from bridge.capture.capture import Capture
 from bridge.capture.stanza import HOLE
 from tests.capture.deeds import DEEDS
@@ -695,3 +698,11 @@ def test_a_resumed_stream_is_of_the_account_whose_session_it_resumes(
 def test_the_page_says_what_each_rule_names() -> None:
     rows = [quoted(row[0]) for row in tables(PAGES["docs/explain.md"])["finding"]]
     assert {name for (name,) in rows} == {deed.rule for deed in DEEDS.values()} - {""}
+
+
+def test_no_cause_takes_the_row_of_another() -> None:
+    names = re.findall(
+        r"(?m)^([a-z-]+): [a-z]+; (?:error|warning|note), ", inspect.getsource(causes)
+    )
+    assert len(names) > 100
+    assert [name for name, times in Counter(names).items() if times > 1] == []

@@ -219,6 +219,12 @@ def test_a_bot_that_dies_is_at_fault_and_the_message_at_hand_is_named(
         "The program of the client ended by itself, with exit code 3. It had not answered the "
         'message "You said: hello".'
     ) in verdict(ran)
+    (capture,) = place.captures
+    explained = run_here(tmp_path, "explain", str(capture))
+    assert (explained.returncode, verdict(ran).partition(": ")[2]) == (
+        1,
+        explained.stdout.splitlines()[-1].partition(": ")[2],
+    )
 
 
 CONNECT = """

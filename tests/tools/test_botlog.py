@@ -10,7 +10,7 @@ import pytest
 from bridge.settings.load import load
 from bridge.text import iso
 from bridge.tools import botlog
-from bridge.tools.diagnose import xmpp_diagnose
+from bridge.tools.diagnose import NO_CAPTURES, xmpp_diagnose
 from bridge.xmpp.checks.diagnosis import find
 from bridge.xmpp.checks.evidence import Evidence
 from bridge.xmpp.model.events import MessageReceived, MessageSent
@@ -364,10 +364,12 @@ def test_an_error_of_long_ago_is_no_cause_while_the_bot_is_there(
 
 
 @pytest.mark.parametrize("trusted", [True, False])
-def test_a_strangers_settings_have_nothing_read_that_tap_kept(
+async def test_a_strangers_settings_have_nothing_read_that_tap_kept_which_is_said(
     trusted: bool, tmp_path: Path
 ) -> None:
-    link, _ = standing()
+    link, _ = standing(None, "Alice")
     configuration = replace(load({}, cwd=tmp_path, package_root=tmp_path), trusted=trusted)
     link.look_into(configuration, {"XDG_STATE_HOME": str(tmp_path)})
     assert link.captures == (tmp_path / "xmpp-bridge" / "tap" if trusted else None)
+    told = await xmpp_diagnose(link, "Robot")
+    assert (NO_CAPTURES in json.dumps(told)) is not trusted
