@@ -21,18 +21,21 @@ def run(parsed: argparse.Namespace) -> int:
     """Say the text of `--say`, if there is one, and then look once."""
     if parsed.log and not parsed.nickname:
         raise UsageError("--log goes with NICKNAME, whose log it is")
+    if parsed.nickname == "":
+        raise UsageError("NICKNAME is empty; leave it out to look at all who look like programs")
     return run_call(parsed, parsed.say, _diagnose)
 
 
 async def _diagnose(
     parsed: argparse.Namespace, link: RoomLink, configuration: Configuration
 ) -> tuple[dict[str, Any], int]:
-    if parsed.log:
-        link.bot_logs = {parsed.nickname: Path(parsed.log)}
     if parsed.say is None:
         await link.room().first_join(asyncio.get_running_loop().time() + JOIN_SECONDS)
     else:
         await say(parsed, link, configuration, parsed.say, parsed.nickname or "")
+    if parsed.log:
+        _, nickname = link.occupant(parsed.nickname, None)
+        link.bot_logs = {nickname: Path(parsed.log)}
     detail = "full" if parsed.full else "brief"
     result = {**await xmpp_diagnose(link, parsed.nickname, detail=detail)}
     return result, CODES[result["outcome"]]

@@ -87,10 +87,10 @@ async def xmpp_diagnose(
     it; for `unknown`, `nextStep` is the call to make, often xmppSend, and then ask here again.
     `findings` say what was looked at. Without `nickname`: all who look like programs. Up to 15 s.
     """
-    asked = link.room(room)
     examination = _Examination(link, full=detail == "full")
     if nickname is not None:
-        return await examination.at(asked, nickname)
+        return await examination.at(*link.occupant(nickname, room))
+    asked = link.room(room)
     return await examination.around([*link.participant.memberships] if room is None else [asked])
 
 

@@ -12,6 +12,7 @@ from bridge.recording.tapped import folder_of
 from bridge.settings.table import Configuration
 from bridge.text import listed, name_of, rooms_named
 from bridge.tools.entries import noticed
+from bridge.wire.names import lower_bare
 from bridge.xmpp.checks.asking import Declarations
 from bridge.xmpp.errors import NotInRoomError
 from bridge.xmpp.link.connection import Connection
@@ -101,6 +102,23 @@ class RoomLink:
             condition="bad-request" if matching else "item-not-found",
             hint="Give a room's JID as it is written here; MUC_ROOM has all of them.",
         )
+
+    def occupant(self, asked: str, room: str | None) -> tuple[Membership, str]:
+        """Return the room and the nickname that a nickname or an address names.
+
+        The address may be the occupant's in a room, or the JID of an account that has one occupant.
+        Without `room`, an address in a room names that room. Raises as `room` does.
+        """
+        address = lower_bare(asked)
+        rooms = {each.name.lower(): each.name for each in self.participant.memberships}
+        membership = self.room(rooms.get(address) if room is None else room)
+        status = membership.status()
+        if asked in {occupant.nickname for occupant in status.occupants}:
+            return membership, asked
+        if rooms.get(address) == membership.name and "/" in asked:
+            return membership, asked.partition("/")[2]
+        named = status.accounts.get(address, ())
+        return membership, named[0] if len(named) == 1 else asked
 
     def connection(self, room: Membership, *, inside: bool = False) -> Connection:
         """Return the connection to the server; with `inside`, only while the bridge is in `room`.

@@ -58,6 +58,8 @@ def xmpp_occupants(
     """
     asked = link.room(room)
     rooms = [*link.participant.memberships] if room is None else [asked]
+    if nickname is not None and "@" in nickname:
+        asked, nickname = link.occupant(nickname, room)
     if after is not None and len(rooms) > 1:
         raise ArgumentError(
             "after is a place among the people of one room.",

@@ -27,6 +27,7 @@ CASES: dict[str, tuple[dict[str, str], tuple[str, ...], int, str]] = {
     "nobody to ask": ({"BRIDGE_CONFIRM_SEND": "1"}, ("Echo", *SAY), 1, "CONFIRM_SEND in the"),
     "a log": ({}, ("Echo", "--log", "/nowhere.log"), 2, "\nNext: xmpp-bridge diagnose --sandbox "),
     "whose log": ({}, ("--log", "/nowhere.log"), 2, "--log goes with NICKNAME"),
+    "an empty name": ({}, ("",), 2, "NICKNAME is empty"),
     "in full": ({}, ("Echo", "--full"), 2, "\npresent    ok      "),
     "another room": ({}, ("Echo", "--room", "nix"), 2, '--room "nix" is no room'),
 }
@@ -51,7 +52,7 @@ def test_the_next_command_names_the_file_of_the_settings(first: bool, tmp_path: 
     assert f"--env-file {file} --say '!ping' Echo\n" in ran.stdout
 
 
-@pytest.mark.parametrize("how", ["option", "setting"])
+@pytest.mark.parametrize("how", ["option", "setting", "option, by address"])
 def test_the_bots_own_log_gives_the_cause(how: str, tmp_path: Path) -> None:
     log = tmp_path / "bot.log"
     log.write_text(
@@ -61,9 +62,10 @@ def test_the_bots_own_log_gives_the_cause(how: str, tmp_path: Path) -> None:
         "RECV: <stream:error><conflict xmlns='urn:ietf:params:xml:ns:xmpp-streams'/>"
         "</stream:error>\n"
     )
-    option = ("--log", str(log)) if how == "option" else ()
+    option = () if how == "setting" else ("--log", str(log))
+    who = f"{LOBBY}/Echo" if how == "option, by address" else "Echo"
     setting = {"BRIDGE_BOT_LOGS": f"Echo={log}"} if how == "setting" else {}
-    ran = run_here(tmp_path, "diagnose", "--sandbox", "Echo", *option, **setting)
+    ran = run_here(tmp_path, "diagnose", "--sandbox", who, *option, **setting)
     assert ran.returncode == 1, ran
     assert "Another session took over this one" in ran.stdout.partition("\n")[0]
 

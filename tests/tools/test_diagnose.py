@@ -398,3 +398,10 @@ async def test_what_others_said_is_in_the_answers_if_the_bridge_said_nothing() -
     answered, left = result["answers"]
     assert (answered["to"], answered["asked"], round(answered["answerMs"])) == ("Ann", "!ping", 100)
     assert (left["to"], left["asked"], left["how"]) == ("Bob", "!sun", "not at all")
+
+
+async def test_whom_an_address_in_the_room_names_is_not_said_to_be_absent() -> None:
+    link, _ = standing(None, "Robot")
+    told = fitting(xmpp_diagnose, await xmpp_diagnose(link, f"{ROOM}/Robot"))
+    assert "was never in the room" not in told["verdict"]
+    assert told["verdict"] == (await xmpp_diagnose(link, "Robot"))["verdict"]

@@ -304,3 +304,27 @@ def test_fifty_rooms_with_long_names_fit_into_a_page() -> None:
     assert (listed["count"], listed["more"]) == (25 * 101, True)
     assert listed["truncated"] is True
     assert len(listed["occupants"]) > 1
+
+
+ADDRESSES = ["Wilma", f"{ROOM}/Wilma", f"{ROOM.upper()}/Wilma", "w@x", "W@x/y"]
+
+
+@pytest.mark.parametrize("asked", ADDRESSES)
+async def test_an_occupant_is_named_by_nickname_or_by_address(asked: str) -> None:
+    there = _with(_named("Wilma", real_jid="w@x/y"), _named("Two", real_jid="two@x/1"))
+    told = _occupants(there, nickname=asked)
+    assert [each["nickname"] for each in told["occupants"]] == ["Wilma"]
+    assert there.link.occupant(asked, None)[1] == "Wilma"
+
+
+@pytest.mark.parametrize("asked", ["w@x", "nobody@x", "other@rooms.example/Wilma"])
+def test_an_address_of_several_occupants_or_of_none_is_no_occupants(asked: str) -> None:
+    both = _with(_named("Wilma", real_jid="w@x/y"), _named("Two", real_jid="w@x/1"))
+    assert both.link.occupant(asked, None)[1] == asked
+    with pytest.raises(ToolError, match="is called"):
+        _occupants(both, nickname=asked)
+
+
+def test_a_nickname_that_looks_like_an_address_is_a_nickname() -> None:
+    mail = _named("w@x", real_jid="mail@x/1")
+    assert _with(mail, _named("Wilma", real_jid="w@x/y")).link.occupant("w@x", None)[1] == "w@x"
