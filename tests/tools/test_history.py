@@ -1,6 +1,7 @@
 """What is on a page of xmppHistory: how much, of which rooms, between which times."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -23,11 +24,13 @@ from bridge.xmpp.model.events import (
     Source,
 )
 from bridge.xmpp.model.journal import Journal
+from bridge.xmpp.model.room import Occupant
 from tests.tools.played import (
     FAULT,
     LOGS,
     OTHER_LOBBY,
     ROOM,
+    STATUS,
     Archived,
     Played,
     bodies,
@@ -408,3 +411,21 @@ async def test_repeats_in_the_rooms_history_have_the_time_when_the_last_was_said
     (entry,) = (await page_of(played))["entries"]
     assert entry["times"] == 3
     assert (entry["delayedFrom"][17:19], entry["lastAt"][17:19]) == ("00", "02")
+
+
+@pytest.mark.parametrize(
+    ("sender", "hint"),
+    [
+        ("wilma", 'Nobody in the room is called "wilma"; in it is "Wilma".'),
+        ("Wilma", None),
+        ("Nobody", None),
+    ],
+)
+async def test_an_empty_page_of_a_misspelt_sender_says_who_is_there(
+    sender: str, hint: str | None
+) -> None:
+    wilma = Occupant(f"{ROOM}/Wilma", "Wilma", "participant", "none", 1.5)
+    played = Played(replace(STATUS, occupants=(*STATUS.occupants, wilma)))
+    page = await page_of(played, **{"from": sender})
+    assert (page["entries"], page.get("hint")) == ([], hint)
+    assert ("notice" in page) is (hint is not None)

@@ -60,8 +60,8 @@ def present(evidence: Evidence) -> Finding:
 def _missing(evidence: Evidence) -> Finding:
     """Return why an occupant is not in the room, as far as that is known."""
     who, past, status = evidence.who, evidence.past, evidence.status
-    alike = _alike(evidence.nickname, [occupant.nickname for occupant in status.others])
-    near = f"; in the room is {list_of(alike)}" if alike else ""
+    similar = alike(evidence.nickname, [occupant.nickname for occupant in status.others])
+    near = f"; in the room is {list_of(similar)}" if similar else ""
     other, answered = instead(evidence)
     answered += reconfigured(evidence)
     if unseen := _left_unseen(past):
@@ -99,7 +99,7 @@ def _missing(evidence: Evidence) -> Finding:
     hint = "Is the program running, and does it join this room under this nickname?"
     if near:
         hint = f"Case and hidden characters matter in a nickname. {hint}"
-    leads_to = alike[0] if len(alike) == 1 else other
+    leads_to = similar[0] if len(similar) == 1 else other
     is_typo = status.room_created and bool(evidence.rooms)
     return Finding(False, f"{detail}.{answered}", hint, symptom=not is_typo, leads_to=leads_to)
 
@@ -232,7 +232,7 @@ def account(evidence: Evidence) -> Finding:
     return Finding(False, detail, hint)
 
 
-def _alike(name: str, names: Sequence[str]) -> list[str]:
+def alike(name: str, names: Sequence[str]) -> list[str]:
     """Return the names that a reader may take for `name`, the most similar first."""
     spellings = defaultdict[str, list[str]](list)
     for other in names[:MAX_COMPARED]:
