@@ -14,7 +14,7 @@ from bridge.recording.recorded import Walk
 from bridge.store.database import Recorded
 from bridge.store.errors import StoreError, left_out
 from bridge.store.pairing import SAME_SECONDS
-from bridge.text import iso, iso_of, name_of, quoted
+from bridge.text import iso, iso_of, quoted
 from bridge.tools import paging
 from bridge.tools.entries import (
     FIELDS,
@@ -27,8 +27,6 @@ from bridge.tools.entries import (
     json_size,
 )
 from bridge.tools.link import RoomLink, RoomName, failed
-from bridge.xmpp.checks.evidence import list_of
-from bridge.xmpp.checks.presence import alike
 from bridge.xmpp.model import events, faults
 from bridge.xmpp.model.events import Event, MessageReceived
 from bridge.xmpp.model.filter import EventFilter
@@ -106,12 +104,8 @@ async def xmpp_history(
             hint="xmppStatus has warnings of the store. For what the bridge itself remembers, "
             "leave out `after`, `before` and `since`.",
         ) from error
-    if from_ is not None and not search.page.entries:
-        rooms = [*link.participant.memberships] if room is None else [link.room(room)]
-        names = [who.nickname for each in rooms for who in each.status().occupants]
-        if from_ not in names and (similar := alike(from_, names)):
-            hint = f"Nobody in the room is called {name_of(from_)}; in it is {list_of(similar)}."
-            around |= {"hint": hint, "notice": NOTICE}
+    if not search.page.entries and (hint := link.misspelt(from_, room)):
+        around |= {"hint": hint, "notice": NOTICE}
     return search.page.result(**around)
 
 

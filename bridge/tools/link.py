@@ -14,6 +14,8 @@ from bridge.text import listed, name_of, rooms_named
 from bridge.tools.entries import noticed
 from bridge.wire.names import lower_bare
 from bridge.xmpp.checks.asking import Declarations
+from bridge.xmpp.checks.evidence import list_of
+from bridge.xmpp.checks.presence import alike
 from bridge.xmpp.errors import NotInRoomError
 from bridge.xmpp.link.connection import Connection
 from bridge.xmpp.model.faults import Fault
@@ -119,6 +121,14 @@ class RoomLink:
             return membership, asked.partition("/")[2]
         named = status.accounts.get(address, ())
         return membership, named[0] if len(named) == 1 else asked
+
+    def misspelt(self, name: str | None, room: str | None) -> str:
+        """Return a sentence if nobody has this nickname, and somebody has a similar one."""
+        rooms = [*self.participant.memberships] if room is None else [self.room(room)]
+        names = [who.nickname for each in rooms for who in each.status().occupants]
+        similar = [] if name is None or name in names else alike(name, names)
+        here = list_of(similar)
+        return f"Nobody here is called {name_of(name or '')}; in the room is {here}." * bool(here)
 
     def connection(self, room: Membership, *, inside: bool = False) -> Connection:
         """Return the connection to the server; with `inside`, only while the bridge is in `room`.

@@ -164,18 +164,20 @@ async def xmpp_send(
         answers = await _answers(link, reflection.record, from_, await_seconds, context)
     lists = {"answers": answers} if await_seconds else {}
     further: Entry = {}
+    misspelt = ""
     if await_seconds and not any(entry["how"] == "public" for entry in answers):
         asked = {"nickname": from_} if from_ else {}
+        misspelt = "" if answers else link.misspelt(from_, membership.name)
         hint = "" if answers else _no_answer(await_seconds, reflection.record, membership)
         step = call("xmppDiagnose", asked, link.among_several(membership.name))
-        further = {**nonempty({"hint": hint}), "nextStep": step}
+        further = {**nonempty({"hint": misspelt or hint}), "nextStep": step}
     result = _proof_of(reflection, message) | {
         "to": membership.name,
         "cursor": link.participant.journal.cursor_of(reflection.record.number),
         **nonempty({"warnings": doubled(answers, membership.status().accounts)}),
         **further,
     }
-    if answers:
+    if answers or misspelt:
         result["notice"] = NOTICE
     # The caller's own message is not escaped, and leaves half of the space to the answers.
     limit = RESULT_BYTES - MARK_BYTES

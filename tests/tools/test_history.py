@@ -416,7 +416,7 @@ async def test_repeats_in_the_rooms_history_have_the_time_when_the_last_was_said
 @pytest.mark.parametrize(
     ("sender", "hint"),
     [
-        ("wilma", 'Nobody in the room is called "wilma"; in it is "Wilma".'),
+        ("wilma", 'Nobody here is called "wilma"; in the room is "Wilma".'),
         ("Wilma", None),
         ("Nobody", None),
     ],

@@ -214,6 +214,9 @@ async def test_no_answer_is_an_empty_list_when_the_time_is_over() -> None:
     named = await _answers(Played(), awaitSeconds=0.01, **{"from": "Robot"})
     assert named["nextStep"]["arguments"] == {"nickname": "Robot"}
     assert not {"notice", "warnings"} & sent.keys()
+    misspelt = await _answers(Played(), awaitSeconds=0.01, **{"from": "mcpdebug"})
+    told = 'Nobody here is called "mcpdebug"; in the room is "McpDebug".'
+    assert (misspelt["hint"], misspelt["notice"]) == (told, NOTICE)
 
 
 async def test_only_the_answers_of_one_are_awaited(monkeypatch: pytest.MonkeyPatch) -> None:

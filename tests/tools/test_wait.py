@@ -115,7 +115,10 @@ async def test_our_own_messages_match_only_when_from_names_us() -> None:
         back = await _wait(played, since="epoch-0", **{"from": name})
         assert (back["entry"]["heard"], back["entry"]["body"]) == (True, "mine")
     theirs = await _wait(played, since="epoch-0", timeoutSeconds=0, **{"from": "Wilma"})
-    assert (theirs["matched"], theirs["seen"]) == (False, 1)
+    assert (theirs["matched"], theirs["seen"], "hint" in theirs) == (False, 1, False)
+    misspelt = await _wait(played, since="epoch-0", timeoutSeconds=0, **{"from": "mcpdebug"})
+    told = 'Nobody here is called "mcpdebug"; in the room is "McpDebug".'
+    assert (misspelt["hint"], misspelt["notice"]) == (told, NOTICE)
 
 
 async def test_a_cursor_that_is_none_is_refused_and_leaves_no_listener() -> None:
