@@ -18,7 +18,7 @@ from bridge.sandbox.fault import FAULTS, STRIKES, SandboxFault
 from bridge.sandbox.room import Occupant, Room
 from bridge.sandbox.stanza import DOMAIN, Deliveries, disco, error, reply, tag
 from bridge.sandbox.stream import Observer, Stream, StreamEndedError, TlsIdentity, unobserved
-from bridge.wire.names import CLIENT, MUC, PRESENCE, ROSTER, STANZAS, bare
+from bridge.wire.names import CLIENT, MESSAGE, MUC, PRESENCE, ROSTER, STANZAS, bare
 from bridge.wire.xmlwriter import escaped, written
 
 HOST, SERVICE, LOBBY = "127.0.0.1", "rooms.localhost", "lobby@rooms.localhost"
@@ -208,6 +208,13 @@ class Sandbox:
             and (stanza.find(f"{{{ROSTER}}}query") is not None)
         ):  # nobody has contacts here; programs ask before they join a room
             return reply(stanza, "result", tag("query", xmlns=ROSTER))
+        if local and (resource or stanza.tag == MESSAGE):  # RFC 6121 section 8.5
+            name = f"{account.lower()}/{resource}"
+            meant = [it for it in self._sessions if it == name]
+            if not resource:
+                meant = [it for it in self._sessions if it.startswith(name)]
+            if meant:
+                return [(jid, written(stanza, CLIENT)) for jid in meant]
         if local:
             return error(stanza, "service-unavailable")
         return disco(stanza, "server im", (), SERVICE, name=NOTICE)

@@ -3,6 +3,8 @@ import re
 import time
 
 import pytest
+from slixmpp import JID
+from slixmpp.exceptions import IqError
 from slixmpp.xmlstream.handler import Callback
 from slixmpp.xmlstream.matcher import StanzaPath
 from slixmpp.xmlstream.stanzabase import StanzaBase
@@ -106,6 +108,37 @@ async def test_a_client_gets_its_contacts_and_its_own_presence_as_on_any_server(
                 assert list(contacts["roster"]["items"]) == []
             client.send_presence(pshow="away")
             await came.wait()
+
+
+async def test_people_write_to_each_other_and_ask_as_on_any_server(
+    xmpp_server: XmppServer,
+) -> None:
+    room, said, came = xmpp_server.room(), list[str](), asyncio.Event()
+
+    def hear(message: StanzaBase) -> None:
+        said.append(message["body"])
+        if len(said) == 2:
+            came.set()
+
+    async with (
+        Witness(xmpp_server, xmpp_server.witness, room, "Wilma") as wilma,
+        Witness(xmpp_server, xmpp_server.robot, room, "Robot") as robot,
+    ):
+        heard = StanzaPath("message@type=chat")
+        robot.client.register_handler(Callback("chat", heard, hear))
+        async with asyncio.timeout(LIMIT):
+            robot.client.send_presence()
+            # The server has taken the presence once it answers what came after.
+            await robot.client.make_iq_get("jabber:iq:roster").send()  # type: ignore[no-untyped-call]
+            addresses = [robot.client.boundjid.bare, robot.client.boundjid.full]
+            for to in addresses:
+                wilma.client.send_message(mto=JID(to), mbody=to, mtype="chat")
+            await came.wait()
+            await wilma.client.plugin["xep_0199"].send_ping(robot.client.boundjid)
+            nobody = JID(f"{robot.client.boundjid.bare}/nobody")
+            with pytest.raises(IqError):
+                await wilma.client.plugin["xep_0199"].send_ping(nobody)
+    assert said == addresses
 
 
 async def test_an_account_can_be_added_at_any_time_and_keeps_its_password() -> None:
