@@ -132,7 +132,8 @@ def shape_of(head: str) -> tuple[str, str]:
 
 def has_word(text: str) -> bool:
     """Whether a line without XML, or the members of an object, may name the direction."""
-    words = _words_in(shape_of(_REMARK.sub("", text))[0])
+    rest = _REMARK.sub("", text)
+    words = _words_in(shape_of(rest if rest.strip() else text)[0])
     if any(each.is_strong for each in words):
         return True
     return bool(words) and not any(map(str.isalnum, words[-1].key.partition("\0")[2]))
@@ -145,9 +146,10 @@ def ways_in(shape: str) -> set[bool]:
 
 def with_word(context: str, previous: str, head: str) -> str:
     """Return the text before an entry, with what stands before it if only that has the word."""
-    before = context or previous
-    is_before = not has_word(head) if context else before and _begins(before, head)
-    return f"{before}\n{head}" if is_before and has_word(before) else head
+    if context and has_word(context):
+        return head if has_word(head) else f"{context}\n{head}"
+    is_before = previous and _begins(previous, head) and has_word(previous)
+    return f"{previous}\n{head}" if is_before else head
 
 
 def text_before(previous: str, text: str) -> str:
@@ -365,8 +367,8 @@ class Directions:
         return self._places[place]
 
     def was_met(self, text: str) -> bool:
-        """Whether entries of this shape were met, with its word."""
-        return text in self._shapes
+        """Whether entries of this shape were met, and have a word, which a program's text lacks."""
+        return text in self._shapes and self._shapes[text].words != []
 
     def direction(self, text: str, element: Element) -> bool | None:
         """Return whether the client sent an element behind a shape; None if that is not known."""

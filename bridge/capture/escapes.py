@@ -4,6 +4,7 @@ import html
 import re
 from collections.abc import Callable
 from contextlib import suppress
+from operator import itemgetter
 from xml.sax.saxutils import escape, quoteattr
 
 NAMES = (
@@ -21,6 +22,7 @@ _FIELD = re.compile(r'[^"]*(?:""[^"]*)*')
 _ESCAPE = re.compile(
     r"\\(?:x\{([0-9a-fA-F]{1,6})\}|x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|([0-7]{3})|(.))", re.DOTALL
 )
+_ESCAPE_OF_BYTE = re.compile(_ESCAPE.pattern.replace("|u(", "|(?!)("), re.DOTALL)
 _BYTE = re.compile(r"\\(?:x[89a-f]|[23][0-7]{2})")
 _LETTERS = dict(zip("nrtbfve0", "\n\r\t\b\f\v\x1b\0", strict=True))
 _EATEN = re.compile(
@@ -55,11 +57,11 @@ def unbraced(text: str) -> str:
 def unescaped(text: str, *, is_bytes: bool = False) -> str:
     """Return a text without the backslashes of Python, JSON, C or Erlang.
 
-    If `is_bytes`, each escaped number stands for a byte of UTF-8.
+    If `is_bytes`, each escaped number stands for a byte of UTF-8, and no letter `u` is an escape.
     """
     if "\\" not in text:
         return text
-    plain = _ESCAPE.sub(_character, text)
+    plain = (_ESCAPE_OF_BYTE if is_bytes else _ESCAPE).sub(_character, text)
     if is_bytes and _BYTE.search(text):
         with suppress(UnicodeEncodeError):
             return plain.encode("latin-1").decode(errors="replace")
@@ -87,9 +89,12 @@ _PAIR = re.compile(rf"({_STRING}),\s*({_STRING})")
 
 def of_terms(text: str) -> str:
     """Return a line with XML for its first element that is a term; unchanged if it has no end."""
-    names, xml, begin = list[str](), "", None
+    names, xml, begin, end = list[str](), "", None, 0
     for part in _TERM.finditer(text) if "xml" in text else ():
         begin = part.start() if begin is None else begin
+        if names and text[end : part.start()].strip(", \t"):
+            return text
+        end = part.end()
         if part["name"]:
             pairs = _PAIR.findall(part["attributes"])
             attributes = [f" {_string(key)}={quoteattr(_string(value))}" for key, value in pairs]
@@ -109,28 +114,33 @@ def _string(term: str) -> str:
     return unescaped(term.strip("<>")[1:-1])
 
 
-_WAYS: tuple[tuple[str, re.Pattern[str], Callable[[str], str]], ...] = tuple(
-    (mark, re.compile(rf"{bracket}(?:stream:)*(?:{NAMES})(?={behind})"), meaning)
-    for mark, bracket, behind, meaning in (
-        ("&lt;", "&lt;", r"[\s/]|&gt;", html.unescape),
-        ("\\u003", r"\\u003[cC]", r"[\s/\\]", unescaped),
-        ("«", "«", r"[\s/»]", lambda text: text.translate(str.maketrans("«»", "<>"))),
-        (" xmlns=", r"\(", " xmlns=", lambda text: text.translate(str.maketrans("()", "<>"))),
-    )
+_WAYS: tuple[tuple[str, re.Pattern[str], Callable[[str], str]], ...] = (
+    ("xml", re.compile(r"(?:\{:?|#)xml(?:el|element|streamstart)\W"), of_terms),
+    *(
+        (mark, re.compile(rf"{bracket}(?:stream:)*(?:{NAMES})(?={behind})"), meaning)
+        for mark, bracket, behind, meaning in (
+            ("&lt;", "&lt;", r"[\s/]|&gt;", html.unescape),
+            ("\\u003", r"\\u003[cC]", r"[\s/\\]", unescaped),
+            ("«", "«", r"[\s/»]", lambda text: text.translate(str.maketrans("«»", "<>"))),
+            (" xmlns=", r"\(", " xmlns=", lambda text: text.translate(str.maketrans("()", "<>"))),
+        )
+    ),
 )
-_TERMS = ("xml", re.compile(r"(?:\{:?|#)xml(?:el|element|streamstart)\W"), of_terms)
 """Ways to write XML without its brackets: what to look for first, its beginning, its meaning."""
 
 
 def way_of(text: str, *, has_raw: bool) -> Callable[[str], str] | None:
     """Return the meaning of a line in which XML is escaped; None if it has none.
 
-    In a log that has raw XML, only terms are read: some libraries log so what they receive.
+    The way that begins first is the logger's: a stranger's words may be written in another. In a
+    log that has raw XML, only terms are read: some libraries log so what they receive.
     """
-    for mark, pattern, meaning in (_TERMS, *(() if has_raw else _WAYS)):
-        if mark in text and pattern.search(text):
-            return meaning
-    return None
+    ways = [
+        (begin.start(), meaning)
+        for mark, pattern, meaning in _WAYS[: 1 if has_raw else None]
+        if mark in text and (begin := pattern.search(text))
+    ]
+    return min(ways, key=itemgetter(0))[1] if ways else None
 
 
 def opens_field(head: str, xml: str) -> bool:

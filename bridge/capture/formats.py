@@ -110,7 +110,7 @@ xmpppy|xmpp.simplexml: xmpppy: xmpp.Client(SERVER, debug=['always', 'nodebuilder
 (?<!lib)strophe|converse: Strophe, Converse: xmlInput and xmlOutput, or loglevel: 'debug'
 xmpp.?js|@xmpp/|node_modules: @xmpp/client: require('@xmpp/debug')(xmpp, true)
 libstrophe|profanity: libstrophe, Profanity: XMPP_LEVEL_DEBUG, or profanity -l DEBUG
-\\bsmack|igniterealtime: Smack: SmackConfiguration.DEBUG = true
+\\bsmack(?!s)|igniterealtime: Smack: SmackConfiguration.DEBUG = true
 mellium: mellium.im/xmpp: xmpp.StreamConfig with TeeIn and TeeOut
 gosrc|go-xmpp|fluux|matterbridge: go-xmpp: StreamLogger: os.Stdout in xmpp.Config, or Debug: true
 tokio.xmpp|xmpp-rs|rust: tokio-xmpp: RUST_LOG=xmpp=trace,tokio_xmpp=trace

@@ -283,11 +283,8 @@ class Fragments:
     def end(self) -> list[Fragment]:
         """Return the fragments that the end of the log finishes or cuts off."""
         fragments = self.cut_off()
-        for (shape, session), rest in self._rests.items():
-            if rest.text.strip():
-                fragments.append(self.hole(Line("", 0), shape, session))
-        self._rests.clear()
-        return fragments
+        begun = [key for key, rest in self._rests.items() if rest.text.strip()]
+        return fragments + [self.hole(Line("", 0), *key) for key in begun]
 
     def hole(self, line: Line, shape: str = "", session: str = "") -> Fragment:
         """Return a hole at a line."""
@@ -424,9 +421,11 @@ class Fragments:
         is_in_tag = rest.text.rfind("<") > rest.text.rfind(">")
         if is_in_tag:
             text = text[self._repeated(line, text) :]
-        head, _, tag = text.partition("<")
+        head, _, tag = (text, "", "") if text.startswith("<!--") else text.partition("<")
         words = head.strip()
         start = start_in(text) if "<" in tag or words else None
+        if self._is_escaped and start is None and self._begins_escaped(line, text):
+            start = len(text)
         header, self._header = self._header, line if words and not tag else None
         may_be_headed = tag and not words and not self._entries
         if may_be_headed and header:
@@ -466,6 +465,13 @@ class Fragments:
         self._whole.add(entry.shape, None)
         return self._fragments(entry, elements, rest.text)
 
+    def _begins_escaped(self, line: Line, text: str) -> bool:
+        """Whether an escaped entry begins as others did that were whole."""
+        meaning = escapes.way_of(text, has_raw=False)
+        plain = "" if meaning is None else meaning(text)
+        at = start_in(plain)
+        return at is not None and self._entry(line, plain[:at]).shape in self._whole
+
     def _repeated(self, line: Line, text: str) -> int:
         """Return the length of the logger's own text that it repeats before a part of a tag."""
         shape = self._opened().shape
@@ -500,12 +506,12 @@ class Fragments:
         text = self._rest.text[: self._length or None]
         if text.strip().endswith("?>"):  # the declaration of XML, alone
             return [entry.fragment([], text)]
-        if not is_tag(text):
-            return [entry.part(text)]
-        self._tags.add(entry.shape, self._tags.get(entry.shape, 0) + 1)
-        if entry.shape in self._whole:
-            return [entry.part(text)]
-        return self._of_tag(entry, text)
+        if is_tag(text):
+            self._tags.add(entry.shape, self._tags.get(entry.shape, 0) + 1)
+            return (
+                self._of_tag(entry, text) if entry.shape not in self._whole else [entry.part(text)]
+            )
+        return [entry.part(text)]
 
     def _of_tag(self, entry: _Entry, text: str) -> list[Fragment]:
         """Read an entry of a logger that prints first tags alone; keep what these tell.
@@ -518,10 +524,8 @@ class Fragments:
         tags = parsed(f"{text[: text.index('>')]}/>") or []
         kept = [each for each in tags if each.tag in self._telling]
         tells = not self._whole and (" from=" in text or "failure" in text)
-        ways = ways_in(entry.shape)
-        tells = tells or (
-            has_word(entry.shape) and not any(ways & ways_in(it) for it in self._whole)
-        )
+        others = {way for shape in self._whole for way in ways_in(shape)}
+        tells |= has_word(entry.shape) and others.isdisjoint(ways_in(entry.shape))
         if tells and not kept:
             kept = refusal_in(text)
             self._telling |= {each.tag.replace("failure", "success") for each in kept}

@@ -29,7 +29,7 @@ _ENDS_TAG = re.compile(r"""['"]\s*/?>""")
 """The end of a tag, as a torn stanza has it."""
 _REFERENCES = ("&lt;", "&#", "&amp;lt;", "&amp;#")
 _MARKUP = re.compile("[<>]")
-_ESCAPES = re.compile(r"""(?:\\[nrt]|[\\"'\s\u2018-\u201f])+""")
+_ESCAPES = re.compile(r"""(?:\\[nrt]|[\\"'\s\u2018-\u201f]|&#10;)+""")
 
 
 class _Text(NamedTuple):
@@ -137,6 +137,6 @@ def _has(text: str, ways: list[str], said: str, heard: _Text, *, is_part: bool) 
 
 def _plain(text: str) -> str:
     """Return a text as `Fragments` reads it, in one line, without blanks and quotes."""
-    text = undoubled(html.unescape(text))
+    text = of_terms(undoubled(html.unescape(text)))
     lines = [mended(unbraced(of_terms(line))) for line in text.split("\n")]
     return "".join([_ESCAPES.sub("", line) for line in lines]).casefold()

@@ -149,7 +149,8 @@ class LoginState:
         self.offers_tls = offered is not None
         self.requires_tls = offered is not None and offered.find(f"{{{TLS}}}required") is not None
         listed = [it for space in (SASL, SASL2) for it in features.iter(f"{{{space}}}mechanism")]
-        self.mechanisms = tuple((it.text or "").strip()[:MAX_TEXT] for it in listed[:32])
+        texts = [(it.text or "").strip()[:MAX_TEXT] for it in listed[:32]]
+        self.mechanisms = (*dict.fromkeys(texts),)
         # A server offers a resource once the client has logged in (RFC 6120, 7.3.1).
         is_offered = not listed and features.find(f"{{{names.BIND}}}bind") is not None
         self.authenticated = self.authenticated or is_offered

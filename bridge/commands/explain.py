@@ -10,6 +10,7 @@ from xml.etree.ElementTree import Element
 
 from bridge.capture.capture import Capture
 from bridge.capture.examined import Examined
+from bridge.capture.finding import Severity
 from bridge.capture.formats import NO_LOGS, how_to, named_in
 from bridge.capture.reader import LogReader
 from bridge.capture.stanza import STANZA_TAGS
@@ -62,10 +63,11 @@ def run(parsed: argparse.Namespace) -> int:
         )
     if write_captured(page, capture, streams, report) != SUCCESS:
         return FAILURE
-    findings = (finding for examined in streams for finding in examined.findings())
+    findings = [finding for examined in streams for finding in examined.findings()]
     conclusion = verdict(findings, capture.holes)
     has_errors = any(each.has_error() for each in streams)
-    if not has_errors and all(map(_is_unheard, capture.streams)):
+    is_told = any(finding.severity is not Severity.NOTE for finding in findings)
+    if not is_told and all(map(_is_unheard, capture.streams)):
         has_received = any(each.stream.client.has_received for each in capture.streams)
         line = named_in(begin)
         if line.startswith("the log names") or (line and not has_received):

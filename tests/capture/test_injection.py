@@ -285,6 +285,68 @@ def test_a_term_that_somebody_said_in_a_field_with_doubled_quotes_accuses_nobody
     assert errors(examined(*[f'10:00:01,IN,"{each}"' for each in lines], term)) == []
 
 
+ESCAPED: dict[str, Callable[[str], str]] = {
+    "with numbers": lambda xml: xml.replace("<", "\\u003c").replace(">", "\\u003e"),
+    "with entities": escape,
+    "in guillemets": lambda xml: xml.translate(str.maketrans("<>", "«»")),
+}
+
+
+@pytest.mark.parametrize("way", ESCAPED)
+@pytest.mark.parametrize("other", ESCAPED)
+def test_an_entry_is_read_in_the_way_in_which_it_begins(way: str, other: str) -> None:
+    said = SAID["a body"](ESCAPED[other](ENDED) if other != way else "hi")
+    lines = [f"10:00:01 in {ESCAPED[way](each)}" for each in (TALK[4:], said, TALK[4:])]
+    assert errors(examined(*lines)) == []
+    assert errors(examined(*lines, f"10:00:01 in {ESCAPED[way](ENDED)}")) == ["ended"]
+
+
+@pytest.mark.parametrize("way", ESCAPED)
+def test_a_tag_that_a_program_prints_hides_no_escaped_entry(way: str) -> None:
+    lines = [f"in {ESCAPED[way](each)}" for each in (TALK[4:], bounce("forbidden")[4:])]
+    assert errors(examined(lines[0], "note <message>", lines[1])) == ["refused"]
+
+
+def test_a_tag_that_is_printed_in_a_comment_hides_no_entry_below_another() -> None:
+    entries = [TALK[4:], SAID["a body"]("&lt;message "), bounce("forbidden")[4:]]
+    lines = [line for each in entries for line in ("<!-- In 10:00:01 -->", each)]
+    assert errors(examined(*lines[:4], "<!-- note <message  -->", *lines[4:])) == ["refused"]
+
+
+def test_data_in_bytes_has_no_escape_of_a_character() -> None:
+    forged = "10:00:02 read b'{}'".format(ENDED.replace("<", "\\u003c"))
+    said = SAID["a body"](escape(forged))
+    assert errors(examined(f"10:00:01 read {TALK[4:].encode()!r}", forged)) == []
+    assert errors(examined(f"10:00:01 read {said.encode()!r}", forged)) == []
+
+
+@pytest.mark.parametrize("tail", ["", " (chat)"])
+def test_words_that_a_program_prints_as_its_logger_prints_entries_accuse_nobody(tail: str) -> None:
+    stanzas = [TALK[4:], SAID["a body"](escape(ENDED)), ENDED]
+    log = [f"10:00:0{at} {each}" for at, each in enumerate(stanzas)]
+    streams = examined(*log[:2], f"{log[2]}{tail}")
+    assert (errors(streams), doubts(streams)) == ([], 1)
+    assert errors(examined(log[0], log[2])) == ["ended"]
+
+
+def test_a_term_that_somebody_said_with_a_line_break_in_it_accuses_nobody() -> None:
+    term = '{xmlel,<<"stream:error">>,[],[{xmlel,<<"gone">>,[{<<"xmlns">>,<<"a\nb">>}],[]}]}'
+    said = SAID["a body"](escape(term))
+    assert errors(examined(*f"RECV: {said}".split("\n"), f"chat {term!r}")) == []
+
+
+def test_the_word_of_an_entry_in_an_object_may_stand_in_the_line_before() -> None:
+    said = SAID["a body"](escape(ENDED.replace("<", "x <", 1)))
+    lines = [{"level": "debug", "message": f"IN\n{each}"} for each in (TALK[4:], said, ENDED)]
+    assert errors(examined(*map(json.dumps, lines))) == ["ended"]
+
+
+def test_a_term_with_other_text_between_its_parts_is_none() -> None:
+    term = 'in {xmlel,<<"stream:error">>,[],[{xmlel,<<"gone">>,[],[]}]}'
+    assert errors(examined(term)) == ["ended"]
+    assert errors(examined(term.replace("[{xmlel", "[x {xmlel"))) == []
+
+
 def test_data_without_a_tag_that_somebody_said_hides_nothing_behind_it() -> None:
     entries = [f"read {each.encode()!r}" for each in (SAID["a body"]("read b'x'"), "x", ENDED)]
     assert errors(examined(*entries)) == ["ended"]

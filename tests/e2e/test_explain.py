@@ -129,6 +129,8 @@ def test_of_a_stream_that_never_got_on_the_line_that_names_an_error_is_told() ->
     assert (ran.returncode, "is not known" in ran.stdout) == (2, True)
     ran = explain(text=f"ERROR of login: it took long\nreceived: {opened}\n")
     assert "ERROR" not in ran.stdout
+    failed = "<failed xmlns='urn:xmpp:sm:3'><item-not-found/></failed>"
+    assert "The log names" not in explain(text=f"received: {failed}\n").stdout
     ended = "<<< <stream:error><conflict/></stream:error>"
     assert "The log names" not in explain(text=f"{ended}\n").stdout
 
@@ -165,6 +167,7 @@ def test_what_is_no_log_is_said_with_what_was_looked_for(tmp_path: Path) -> None
         ("ruby-3.3.0@chat/gems/blather-2.0.0/lib/x.rb:232:in `call'", "Blather"),
         ("c2s1 info Client connected in mod_c2s", "stanza_debug"),
         ("c2s1 debug mod_smacks hibernating session", "stanza_debug"),
+        ("c2s1 debug x.example:smacks acking for 13 in mod_smacks", "stanza_debug"),
         ("socket debug server.lua: ssl handshake done", "stanza_debug"),
         ("modules/xmpp/xmpp.js: Strophe connecting", "xmlInput"),
         ("DEBUG libstrophe: no route", "XMPP_LEVEL_DEBUG"),
