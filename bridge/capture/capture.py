@@ -18,7 +18,7 @@ MAX_STREAMS = 1_000
 """We keep the findings of at most so many streams. With more, we drop the oldest that we no longer
 follow, first those without an error."""
 
-RECOVERABLE = frozenset({"cut", "crashed", "dropped"})
+RECOVERABLE = frozenset({"cut", "crashed", "dropped", "given-up-on"})
 """The causes of ends after which a client may resume its session."""
 
 MAX_OPEN = 100

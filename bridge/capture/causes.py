@@ -18,7 +18,7 @@ _CAUSES = {
     row.situations[0]: row
     for row in rows_of("""
 closed: ended; error, RFC 6120, 4.4
-    The server closed the stream without an error{after}.{ignored}
+    The server closed the stream without an error{after}.
     -> If the stream was silent before, let the client ping the server (XEP-0199); in any case let
     it connect again.
 error: ended; error, RFC 6120, 4.9.3
@@ -40,6 +40,10 @@ too-high: ended; error, XEP-0198, 4
     {message}{sent}{after}
     -> Let the client count messages, presence and iqs only, from enabled on, and begin anew with
     each session that is not resumed.
+headless: ended; error, RFC 6120, 6.4.6
+    {message}{sent}{after}
+    -> Let the client log in once, and then begin a new stream with a header before it sends
+    anything else.
 no-answer: ended; error, RFC 6120, 4.2
     The server never answered the client's stream header{within}.
     -> Check host and port: behind them may be TLS from the first byte (port 5223), another protocol
@@ -62,15 +66,18 @@ name-taken: ended; error, XEP-0114, 3
     -> Another copy of the component is connected, or the server serves that name itself, as a host
     or by a module: end that, or give the component a name of its own.
 cut: ended; error, RFC 6120, 4.6
-    The connection broke, and neither side had ended the stream{after}.{got}{ignored}
+    The connection broke, and neither side had ended the stream{after}.{got}
     -> See whether the program ended; otherwise look at the network between the client and the
     server. If the stream was silent before, let the client ping the server (XEP-0199).
 dropped: ended; error, RFC 6120, 4.6
-    The connection broke on the server's side, and neither side had ended the
-    stream{after}.{ignored}
+    The connection broke on the server's side, and neither side had ended the stream{after}.
     -> Most often the server was stopped or started anew, or a proxy or firewall before it cut the
     connection: let the client connect again. If the stream was silent before, let the client ping
     the server (XEP-0199).
+given-up-on: ended; error, RFC 6120, 8.2.3
+    The stream ended without an error{after}.{got}{ignored}
+    -> Let the client answer what the server asks, at least with an error: servers give up a client
+    that does not. Its program, or its connection, may also have hung.
 crashed: ended; error, RFC 6120, 4.6
     The connection broke, and neither side had ended the stream{after}. Just before, the program had
     failed: {failure}.
@@ -126,9 +133,17 @@ flag: login; note, RFC 5802, 6
     The client said that it knows channel binding, and that the server has none (flag y).
     -> Nothing: the server offers none here. Behind a proxy that hides the offer, flag n is safer.
 empty-response: login; error, RFC 6120, 6.4.2
-    {message} What the client sent last by {mechanism} is empty in the log.
+    {message} What the client sent last by {mechanism} is empty in the log, or its user name is.
     -> Unless the logger hides it, the client sent no user name or no password: see whether both are
     set, and reach the library. Else check both.
+jid-for-name: login; error, RFC 6120, 6.3.8
+    {message} The user name that the client sent has an at sign.
+    -> Most servers want the part before the at sign alone: give the library that for the user name,
+    and the domain apart. If that fails too, check the password.
+no-password: login; error, RFC 6120, 6.5
+    {message} The client used {mechanism}, which most often checks no password.
+    -> Give the client what that wants, such as a token, a ticket or a certificate, or let it use a
+    mechanism that checks a password.
 malformed-response: login; error, RFC 6120, 6.5.8
     {message} The server could not read what the client sent by {mechanism}.
     -> It is the library, not the password: update it, or let it use another mechanism.
@@ -153,6 +168,9 @@ resumption: session; warning, XEP-0198, 5
     The server refused to resume the former session: what was on the way is lost, and the client is
     out of its rooms.
     -> Let the client join its rooms again after each session that was not resumed.
+unable: session; warning, XEP-0198, 3
+    The server refused stream management ({condition}){why}: the client had no resource yet.
+    -> Let the client send enable only once the server has given it a resource (bind).
 acknowledgement: session; warning, XEP-0198, 4
     The client asked for an acknowledgement, and the server gave none within 10 s.
     -> The connection may be dead: let the client close it and resume the session.
@@ -232,6 +250,11 @@ not-rejoined: join; error, XEP-0045, 7.2
 not-yet-rejoined: join; note, XEP-0045, 7.2
     The client logged in again, and the log ends before it asks to join the room {room} again.
     -> Let the client join its rooms after each login, and not only after the first.
+created: join; note, XEP-0045, 10.1
+    The room {room} was not there, and the client made it by joining: some servers let others in
+    only once its owner has set it up.
+    -> If the room should have been there, check its address. Else let the client send the room's
+    form of configuration, which may be empty (XEP-0045, 10.1.2).
 roomless: join; note, XEP-0045, 7.2
     The client logged in, and has asked to join no room.
     -> Unless it needs none: let it send presence with the muc element to ROOM@SERVICE/NICKNAME.
@@ -317,7 +340,8 @@ asked: unanswered; warning, RFC 6120, 8.2.3
 silent: silent; error, XEP-0045, 7.4
     The message {what} reached the client, and it sent no answer {within}. So it is the program,
     not the network.
-    -> Look at the client's handler for messages: whether it is called, raises, or waits.
+    -> Look at the client's handler for messages: whether it is called, raises, waits, or passes over
+    who asked.
 astray: misplaced; error, XEP-0045, 7.4
     The message {what} in the room {room} got no answer there {within}: the client sent one
     {other} instead.
@@ -360,7 +384,7 @@ error-to-room: misplaced; error, RFC 6120, 8.3.1
     -> Do not answer messages of a room with errors; rooms put out who sends them. Some libraries do
     so if the program fails on a message: its log has the exception.
 answers-itself: misplaced; error, XEP-0045, 7.4
-    The client answers its own messages in the room {room}.
+    The client answers its own messages in the room {room}.{renamed}
     -> Pass over messages whose from is the client's own occupant JID.
 answers-history: misplaced; error, XEP-0045, 7.2.13
     The client answers the history of the room {room}: {what} was said before it came.
@@ -427,12 +451,14 @@ def meaning(
     went.
     """
     row = first_row(MEANINGS, situation, condition or None)
+    account = quoted(lower_bare(client.account)) if client.account else "the client"
+    account += " (of this stream alone, by the mechanism ANONYMOUS)" * client.is_anonymous
     unknown = "of the client" if condition.startswith("host-") else "the server"
     words = {
         "room": quoted(room) if room else "the server",
         "room_service": quoted(domain_of(room)),
         "nickname": quoted(nickname) if nickname else "of the client",
-        "account": quoted(lower_bare(client.account)) if client.account else "the client",
+        "account": account,
         "domain": quoted(client.domain) if client.domain else unknown,
         "service": "the server",
         "condition": _known(condition),

@@ -16,6 +16,8 @@ class Entity:
     bound: bool = False
     """Whether the client has a resource: a new one, or the resource of the session that it
     resumed."""
+    is_anonymous: bool = False
+    """Whether it logged in by ANONYMOUS, so that its account lasts as long as its stream."""
     is_component: bool = False
     """Whether it is a component (XEP-0114), which speaks for many addresses of its domain."""
     is_complete: bool = False

@@ -114,7 +114,7 @@ def ended(ending: Ending, client: Entity, login: LoginState, stanza: Stanza) -> 
         # The client may have closed the stream first, in a part that the log lost.
         was_cut, last = stanza.element.get("cut"), ending.last
         if was_cut or last is None or last.element.tag not in {HOLE, f"{{{SASL}}}failure"}:
-            name = "dropped" if was_cut else "closed"
+            name = "given-up-on" if ending.ignored else "dropped" if was_cut else "closed"
             words = {"after": after, "ignored": ending.ignored, "got": ""}
             yield cause(name, stanza.place, about=domain, **words)
         return
@@ -145,8 +145,8 @@ def _before_error(
         sent = f" The client acknowledged {handled}, and the server had sent {count}."
     elif condition == "connection-timeout":
         sent = ending.ignored
-    if name == "not-xml" and login.restarting and login.authenticated:
-        sent = " The log has no header of the client since its login: it has to begin a new stream."
+    if (name == "not-xml" or condition == "invalid-namespace") and login.lacks_header:
+        name, sent = "headless", " The log has no header of the client since its login."
     if name == "not-xml" and (bad := ending.last_bad) is not None:
         around = bad.element.get(AROUND)
         where = f", in {quoted(around)}" if around else ""
@@ -194,7 +194,8 @@ def cut(ending: Ending, client: Entity, login: LoginState, stanza: Stanza) -> Fi
     if heard := ending.heard:
         what = quoted(heard.element.findtext("body") or "", QUOTED)
         words["got"] = f" It had got the message {what} {heard.place.words} last."
-    return cause("crashed" if ending.failed else "cut", place, about=client.domain, **words)
+    name = "crashed" if ending.failed else "given-up-on" if ending.ignored else "cut"
+    return cause(name, place, about=client.domain, **words)
 
 
 def ignored(owed: Awaited | None, stanza: Stanza) -> str:

@@ -89,9 +89,10 @@ class Examined:
         """Return the findings in the order of the log, each with its number of occurrences."""
         client = self.client
         result = []
-        for finding, _, times in self._kept.values():
+        for first, newest, times in self._kept.values():
             more = f" ({times} times in all.)" if times > 1 else ""
-            result.append(finding._replace(message=f"{finding.message}{more}", client=client))
+            finding = first._replace(message=f"{first.message}{more}", newest=newest.place)
+            result.append(finding._replace(client=client))
         return sorted(result, key=lambda finding: finding.place.line)
 
     @property

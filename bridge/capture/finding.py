@@ -33,6 +33,8 @@ class Finding(NamedTuple):
     """Findings of one rule with the same key are shown once, with their number."""
     about: str = ""
     """The bare JID of a room or another address; or the domain of a stream, empty if unknown."""
+    newest: LogPlace | None = None
+    """Where it was found last, if more than once."""
     client: str = ""
     """The client on whose stream it was found. Errors of one client explain nothing about
     another."""

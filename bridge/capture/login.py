@@ -1,5 +1,6 @@
 """How a client gets its session: TLS, SASL, a resource, resumption. State and rules. Pure."""
 
+import re
 from base64 import b64decode
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -18,6 +19,8 @@ from bridge.wire.names import SASL, SASL2, SM, TLS, condition_of, local, split
 FAILED = f"{{{SM}}}failed"
 OLD_MECHANISMS = frozenset({"DIGEST-MD5", "CRAM-MD5"})
 """Mechanisms that libraries and servers often have wrong (RFC 6331). The server speaks first."""
+BY_PASSWORD = ("PLAIN", "LOGIN", "SCRAM-", *OLD_MECHANISMS)
+"""How the names of mechanisms begin that check a password."""
 MALFORMED = frozenset({"malformed-request", "incorrect-encoding"})
 """The conditions of a message of SASL that the server cannot read (RFC 6120, 6.5)."""
 MAX_REFUSALS = 16
@@ -49,15 +52,20 @@ class LoginState:
     """The SASL mechanism under way; empty before and after."""
     binding_flag: str = ""
     """The GS2 flag that the client sent: `n`, `y` or `p` (RFC 5802, section 7)."""
+    names_jid: bool = False
+    """Whether the user name that the client sent has an at sign."""
     tried: bool = False
     challenges: int = 0
     is_empty: bool = False
-    """Whether the latest data of the client, in `auth` or a response, was empty."""
+    """Whether the latest data of the client, in `auth` or a response, was empty, or had an empty
+    user name."""
     judged: Finding | None = None
     """Why `tap` refuses the login by the failure that comes next, in the server's place."""
     refusals: tuple[Finding, ...] = ()
     """The findings that a login was refused, of the latest tries."""
     authenticated: bool = False
+    lacks_header: bool = False
+    """Whether the log has no header of the client since the login."""
     bind: Stanza | None = None
     """The client's latest request for a resource, as its `outline`."""
     bind_refused: Finding | None = None
@@ -139,6 +147,7 @@ class LoginState:
             sender = stanza.element.get("to", "") if stanza.sent else sender
         if stanza.sent or client.is_component:
             client.account = client.account or sender[:MAX_TEXT]
+        self.lacks_header = self.lacks_header and self.has_own_header and not stanza.sent
         if stanza.sent:
             client.host = intern(stanza.element.get("to", "")[:MAX_TEXT])
         elif self.mechanism:
@@ -159,13 +168,18 @@ class LoginState:
         match name:
             case "auth" | "authenticate":
                 self.mechanism = element.get("mechanism", "?")[:MAX_TEXT]
-                self.challenges, self.tried = 0, True
+                self.challenges, self.tried, self.names_jid = 0, True, False
                 initial = element.text or element.findtext(f"{{{SASL2}}}initial-response") or ""
                 is_hidden = name == "auth" and len(element) > 0
                 self.is_empty = initial.strip() in EMPTY and not is_hidden
                 with suppress(ValueError):
                     first = b64decode(initial.strip()[:4])[:1].decode("ascii", "replace")
                     self.binding_flag = first if self.mechanism.startswith("SCRAM") else ""
+                    data = b64decode(initial.strip()[:MAX_TEXT])
+                    _, mark, named = data.partition(b"\0" if self.mechanism == "PLAIN" else b",n=")
+                    user = re.split(b"[\0,]", named)[0]
+                    self.names_jid = b"@" in user
+                    self.is_empty = self.is_empty or (bool(mark) and not user)
             case "challenge":
                 self.challenges, self.tried = self.challenges + 1, True
             case "response":
@@ -174,7 +188,9 @@ class LoginState:
             case "failure":
                 self.mechanism, self.tried = "", True  # aioxmpp logs no login of the client's
             case "success":
+                client.is_anonymous = self.mechanism == "ANONYMOUS"
                 self.mechanism, self.authenticated, self.restarting = "", True, True
+                self.lacks_header = element.tag == f"{{{SASL}}}success"
                 jid = element.findtext(f"{{{SASL2}}}authorization-identifier") or client.account
                 client.account = jid[:MAX_TEXT]
                 if element.find(f"{{{names.BIND2}}}bound") is not None:
@@ -309,7 +325,12 @@ def _blamed(login: LoginState, condition: str) -> str:
         return "empty-response"
     if login.mechanism in OLD_MECHANISMS and {*login.mechanisms} - OLD_MECHANISMS:
         return "old-mechanism"
-    return "malformed-response" if condition in MALFORMED else "refused-login"
+    if login.names_jid:
+        return "jid-for-name"
+    if condition in MALFORMED:
+        return "malformed-response"
+    is_other = login.mechanism not in {"", "?"} and not login.mechanism.startswith(BY_PASSWORD)
+    return "no-password" if is_other else "refused-login"
 
 
 def bind(login: LoginState, client: Entity, stanza: Stanza) -> Iterator[Finding]:
@@ -389,6 +410,9 @@ def session(login: LoginState, client: Entity, stanza: Stanza) -> Iterator[Findi
     if element.tag == FAILED:
         if login.asked == "resume" or not (login.asked or client.is_complete):
             yield cause("resumption", stanza.place)
+        elif not client.bound and client.is_complete:
+            condition, text = condition_of(element)
+            yield cause("unable", stanza.place, condition=condition, why=text)
     elif not element.get("to"):
         priority = (element.findtext("priority") or "").strip()
         if priority.startswith("-"):

@@ -182,6 +182,8 @@ def refused(requests: Requests, client: Entity, rooms: Rooms, stanza: Stanza) ->
     may_be_room = room is not None or (original is not None and not client.is_complete)
     is_private = may_be_room and bool(nickname) and type_ != "groupchat"
     situation = _situation(name, original, error.condition, is_private=is_private)
+    if original and name == "bounced" and "@" not in jid:
+        situation = "astray"
     if element.find(f"error/{BLOCKED}") is not None:
         situation = "blocked"
     address = to if error.condition == "jid-malformed" else jid

@@ -298,6 +298,8 @@ def _take_presence(room: Room, client: Entity, stanza: Stanza) -> Iterator[Outco
             if is_own and room.state is RoomState.ASKED:
                 yield from recovered(room.refusals, " The room let it in soon after that.")
             yield from renamed(room, stanza, nickname, codes)
+            if 201 in codes and is_own and room.state is RoomState.ASKED:
+                yield cause("created", stanza.place, about=room.jid)
             if 110 in codes or (is_own and room.state is RoomState.ASKED):
                 if nickname != room.nickname:
                     room.former_nickname, room.nickname = room.nickname, nickname
@@ -417,7 +419,9 @@ def outside(rooms: Rooms, client: Entity, stanza: Stanza) -> Iterator[Finding]:
         return
     if room is None:
         is_address = "@" in jid and not any(map(str.isspace, jid))
-        may_be_room = is_address and len(rooms.by_jid) < MAX_ROOMS
+        sender = names.domain_of(element.get("from", ""))
+        is_own = not (client.is_component and sender) or sender == client.domain
+        may_be_room = is_address and is_own and len(rooms.by_jid) < MAX_ROOMS
         if client.is_complete and client.bound and may_be_room:
             rooms.waiting.open.pop(("rejoin", "", _key(client, stanza)), None)
             rooms.spoke_outside = True

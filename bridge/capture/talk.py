@@ -63,6 +63,8 @@ class Claim(Enum):
 WHISPER = "whisper"
 """The key of findings that a command was answered in private."""
 
+_ARCHIVED = f"{{{names.MAM}}}result/{{urn:xmpp:forward:0}}forwarded/{{*}}message"
+
 _DIGITS = re.compile(r"\d+")
 
 _SILENCE = {Claim.QUESTION: "silent", Claim.MENTION: "mentioned"}
@@ -153,7 +155,13 @@ class Talk:
                 self._take_presence(element)
             return
         other = element.get("to" if stanza.sent else "from", "")[:MAX_TEXT]
-        (jid, _, nickname), body = other.partition("/"), element.findtext("body") or ""
+        is_room = not stanza.sent and "/" not in other and rooms.at(other) is not None
+        archived = element.find(_ARCHIVED) if is_room else None  # (XEP-0313, 6.1.2)
+        body = element.findtext("body") or ""
+        if archived is not None:
+            other = f"{other}/{archived.get('from', '').partition('/')[2]}"
+            body = archived.findtext("{*}body") or ""
+        jid, _, nickname = other.partition("/")
         room = jid.lower()
         message = Heard(
             room,
@@ -169,7 +177,7 @@ class Talk:
         if stanza.sent:
             aside = [*misplaced(self, client, rooms, message, element)]
             yield from aside
-            yield from looped(self, message, element)
+            yield from looped(self, rooms, message, element)
             yield from former_name(self, rooms, message)
         if element.get("type") == "error":
             if stanza.sent or (rooms.at(room) and not nickname):  # the room refused the answer
@@ -177,6 +185,9 @@ class Talk:
         elif stanza.sent:
             is_astray = not aside and _is_astray(rooms, message)
             yield from self._take_sent(rooms, message, element, is_astray=is_astray)
+        elif archived is not None:
+            if nickname and message.claim is not Claim.NONE:
+                self.history = [*self.history, message][-MAX_HISTORY:]
         else:
             yield from unreadable(self, rooms, message, element)
             if message.body:
@@ -469,7 +480,8 @@ def _where(heard: Heard, talk: Talk, rooms: Rooms, message: Heard, element: Elem
     if rooms.at(jid):
         return "elsewhere" if message.is_public else ""
     asker = talk.accounts.get(f"{heard.room}/{heard.nickname}", "")
-    is_asker = jid == asker or (not asker and jid.partition("@")[0] == heard.nickname.lower())
+    name, at, _ = jid.partition("@")
+    is_asker = jid == asker or (not asker and at and name == heard.nickname.lower())
     return "private" if is_asker and not message.is_public else ""
 
 
@@ -496,7 +508,7 @@ def unreadable(talk: Talk, rooms: Rooms, message: Heard, element: Element) -> It
         yield cause("unreadable", message.place, about=message.room, **words)
 
 
-def looped(talk: Talk, message: Heard, element: Element) -> Iterator[Finding]:
+def looped(talk: Talk, rooms: Rooms, message: Heard, element: Element) -> Iterator[Finding]:
     """Find that the client answers itself, or the history."""
     body = element.findtext("body") or ""
     if not message.is_public or not body:
@@ -505,7 +517,11 @@ def looped(talk: Talk, message: Heard, element: Element) -> Iterator[Finding]:
     if talk.reflection and is_prompt(talk.reflection, message):
         repeats = talk.self_answers + 1 if talk.answers_itself(message, element) else 0
         if repeats >= speech.SELF_ANSWERS:
-            yield cause("answers-itself", message.place, about=room)
+            seat, renamed = rooms.at(room), ""
+            if seat and seat.former_nickname:
+                asked, got = quoted(seat.former_nickname), quoted(seat.nickname)
+                renamed = f" It asked for the nickname {asked} there, and got {got}."
+            yield cause("answers-itself", message.place, about=room, renamed=renamed)
     elif talk.history and is_prompt(talk.history[-1], message):
         yield from _answers_history(talk, message, body)
     elif heard := talk.just_heard(message):

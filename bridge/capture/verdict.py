@@ -18,6 +18,7 @@ EXPLAINS: Mapping[str, Collection[str]] = {
     "closed": {"refused"},
     "cut": {"refused"},
     "dropped": {"refused"},
+    "given-up-on": {"refused"},
 }
 """The findings that an error of each name, or cause, explains if they come later.
 
@@ -30,13 +31,16 @@ TOLD = frozenset(
     (  # noqa: SIM905 - as a set it would take twelve lines
         "stops-at-tls stops-at-question stops-at-offer doubted other-error refused-request "
         "refused-outside untold excerpt unheard one-sided died failed renamed not-yet-rejoined "
-        "roomless"
+        "roomless created"
     ).split()
 )
 """The causes of notes that the verdict adds to "No error was found", so that it hides no error."""
 
-SILENT_ENDS = frozenset({"closed", "cut", "dropped"})
+SILENT_ENDS = frozenset({"closed", "cut", "dropped", "given-up-on"})
 """The causes of errors that give no reason. The verdict adds warnings and notes to these, too."""
+
+BY_PROGRAM = frozenset({"error-to-room", "silent"})
+"""The causes of errors that an earlier exception of the program may explain."""
 
 NO_ERROR = "No error was found."
 
@@ -108,8 +112,9 @@ def verdict(findings: Iterable[Finding], holes: int = 0) -> str:
         clients = {each.client for each in findings if each.severity is Severity.ERROR}
         if others := len(clients) - 1:
             words += f" Other clients with errors: {others}."
-        is_silent = cause.cause in SILENT_ENDS
-        findings = [each for each in findings if is_silent and each.client == cause.client]
+        is_silent, is_own = cause.cause in SILENT_ENDS, cause.cause in BY_PROGRAM
+        theirs = [each for each in findings if each.client == cause.client]
+        findings = [each for each in theirs if is_silent or (is_own and each.cause == "failed")]
     if warnings := [each for each in findings if each.severity is Severity.WARNING]:
         first = next((each for each in warnings if each.name in EXPLAINS), warnings[0])
         words += f" A warning: {_where(first)}: {first.message} {first.hint}"

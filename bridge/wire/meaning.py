@@ -262,6 +262,10 @@ bounced: remote-server-not-found; soon
 bounced: remote-server-timeout; soon
     The server of {room} could not be reached{why}.
     -> It may be down, or cut off from {domain}: send the message again later.
+astray: *; later
+    The message went to {room}, which names a server alone, and was refused ({condition}){why}.
+    -> Write the address as ROOM@SERVICE for a room, NAME@DOMAIN for an account, and
+    ROOM@SERVICE/NICKNAME for an occupant: a nickname by itself is none.
 blocked: *; later
     The server did not pass the message to {room} on{why}: {account} has blocked that address.
     -> Take {room} off the block list of the account (XEP-0191).

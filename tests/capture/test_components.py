@@ -91,6 +91,13 @@ FINE = {
 }
 
 
+def test_who_speaks_for_another_domain_is_not_said_to_lack_a_join() -> None:
+    strange = says("ann").replace(f"ann@{DOMAIN}", f"ann@x.{DOMAIN}")
+    assert [each.name for each in found(*ACCEPTED, strange, stream_error("invalid-from"))] == [
+        "ended"
+    ]
+
+
 @pytest.mark.parametrize("case", FINE)
 def test_what_happens_to_a_puppet_accuses_no_other(case: str) -> None:
     findings = [each.message for each in found(*FINE[case]) if each.severity == "error"]

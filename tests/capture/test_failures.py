@@ -216,6 +216,14 @@ def test_a_failure_that_kept_no_answer_back_is_not_named(spoken: list[str]) -> N
     assert found(*IN, *spoken) == []
 
 
+@pytest.mark.parametrize("then", [[SORRY], [ASKED, *QUIET]], ids=["an error", "silence"])
+def test_a_failure_on_what_is_no_question_is_told_with_what_it_may_explain(then: list[str]) -> None:
+    liked = said("Ann", "").replace("<body></body>", "<reactions xmlns='urn:xmpp:reactions:0'/>")
+    log = [*IN, ASKED, says("cold"), liked, *PYTHON.split("\n"), *then]
+    (stream,) = examined(*log)
+    assert "The program failed after the message in line" in verdict(stream.findings())
+
+
 THROWN = ["StreamError: {}", "  at f (a.js:1:2)", "  at g (a.js:3:4)", "<<< <presence/>"]
 
 

@@ -31,6 +31,22 @@ PING = "<<< <iq from='example.org' id='{}' type='get'><ping xmlns='urn:xmpp:ping
 PONG = PING.replace("<<<", ">>>").replace("from", "to").replace("get", "result")
 TIMEOUT = stream_error("connection-timeout")
 CHAT = says("hi", "ann@x.example", "chat")
+ARCHIVED = (
+    f"<<< <message from='{ROOM}'><result xmlns='urn:xmpp:mam:2'>"
+    f"<forwarded xmlns='urn:xmpp:forward:0'><message xmlns='jabber:client' from='{ROOM}/Ann'>"
+    f"<body>{{}}</body></message></forwarded></result></message>"
+)
+ANSWERS = [says("sun", id_="a1"), says("rain", id_="a2")]
+SUCCESS = f"<<< <success xmlns='{SASL}'/>"
+MEMBERS = refusal("registration-required")
+ECHOES = [
+    line
+    for n in range(9)
+    for line in (
+        says(f"so: {'so: ' * n}hi", id_=f"e{n}"),
+        said("bo", f"so: {'so: ' * n}hi", id=f"e{n}"),
+    )
+]
 LOOP = [said("other", "bot: what?"), says("other: what?", id_=""), said("bot", "other: what?")]
 RESUME = [f">>> <resume xmlns='{SM}' previd='a' h='1'/>", f"<<< <failed xmlns='{SM}'/>"]
 TLS = "xmlns='urn:ietf:params:xml:ns:xmpp-tls'"
@@ -49,6 +65,38 @@ NAMED: dict[str, tuple[list[str], str]] = {
     "the server asked for an acknowledgement in vain": (
         [f"<<< <r xmlns='{SM}'/>", says("b"), TIMEOUT],
         "never answered the server's r (XEP-0198) in line 1",
+    ),
+    "the server pinged in vain, and ended the stream without a word": (
+        [*IN, PING.format(1), *[says("a")] * 9, "<<< </stream:stream>"],
+        "Let the client answer what the server asks",
+    ),
+    "another login before the first was over": (
+        [*LOGIN[:3], PLAIN, PLAIN, SUCCESS, stream_error("invalid-namespace")],
+        "Let the client log in once",
+    ),
+    "a login by ANONYMOUS": (
+        [*LOGIN[:3], PLAIN.replace("PLAIN", "ANONYMOUS"), SUCCESS, *LOGIN[7:], ASK, MEMBERS],
+        '"bot@example.org" (of this stream alone, by the mechanism ANONYMOUS) is not one',
+    ),
+    "stream management before a resource": (
+        [*LOGIN[:10], f">>> <enable xmlns='{SM}'/>", f"<<< <failed xmlns='{SM}'/>"],
+        "had no resource yet",
+    ),
+    "a nickname for an address": (
+        [*IN, said("Ann", "!ping"), says("pong", "ann", "chat"), bounce("not-allowed", "ann")],
+        'The message went to "ann", which names a server alone',
+    ),
+    "answers to a room's archive": (
+        [*IN, ARCHIVED.format("!say sun"), ARCHIVED.format("!say rain"), *ANSWERS],
+        "The client answers the history",
+    ),
+    "a room that joining made": (
+        [*LOGIN, ASK, JOIN[1].replace("'110'/>", "'110'/><status code='201'/>")],
+        "the client made it by joining",
+    ),
+    "answers to itself under a nickname that it did not ask for": (
+        [*LOGIN, ASK, JOIN[1].replace("/bot'", "/bo'"), said("Ann", "hi"), *ECHOES],
+        'It asked for the nickname "bot" there, and got "bo".',
     ),
     "a bad character is the first thing": (
         [says("a&#x1b;b"), stream_error("not-well-formed")],

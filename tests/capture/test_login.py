@@ -1,5 +1,7 @@
 """What is wrong on the way to a session: SASL, a resource, stream management, who is believed."""
 
+from base64 import b64encode
+
 import pytest
 
 from tests.capture.logs import (
@@ -20,6 +22,10 @@ from tests.capture.logs import (
 SM = "xmlns='urn:xmpp:sm:3'"
 OPEN = [f">>> {HEADER}", f"<<< {HEADER}"]
 N, Y, P = "biwsbj1ib3Q=", "eSwsbj1ib3Q=", "cD10bHM="
+
+
+def base64(data: bytes) -> str:
+    return b64encode(data).decode()
 
 
 def offer(*mechanisms: str) -> str:
@@ -102,7 +108,27 @@ REFUSALS = {
     ),
     "a token": (
         [offer("XOAUTH2"), auth("XOAUTH2", N), CHALLENGE, EMPTY, failure("not-authorized")],
+        "such as a token",
+    ),
+    "the whole address as the user name": (
+        [offer(SCRAM), auth(SCRAM, base64(b"n,,n=bot@x,r=x")), failure("malformed-request")],
+        "part before the at sign",
+    ),
+    "the whole address as the user name, in PLAIN": (
+        [offer("PLAIN"), auth("PLAIN", base64(b"\0bot@x\0x")), failure("not-authorized")],
+        "part before the at sign",
+    ),
+    "no user name": (
+        [offer(SCRAM), auth(SCRAM, base64(b"n,,n=,r=x")), failure("malformed-request")],
+        "or its user name is",
+    ),
+    "an at sign in the password": (
+        [offer("PLAIN"), auth("PLAIN", base64(b"\0bot\0x@x")), failure("not-authorized")],
         "user name and password",
+    ),
+    "a certificate": (
+        [offer("EXTERNAL", SCRAM), auth("EXTERNAL", "="), failure("not-authorized")],
+        "a mechanism that checks a password",
     ),
 }
 
