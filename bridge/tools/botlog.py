@@ -8,12 +8,13 @@ from pathlib import Path
 
 from bridge.capture.capture import Capture
 from bridge.capture.examined import Examined
+from bridge.capture.finding import Finding as Found
 from bridge.capture.finding import Severity
 from bridge.capture.reader import MAX_LINE_BYTES, LogReader
 from bridge.capture.rooms import Room, RoomState
 from bridge.capture.stanza import Stanza
 from bridge.capture.times import time_in
-from bridge.capture.verdict import NO_ERROR, explanation, verdict
+from bridge.capture.verdict import BY_PROGRAM, NO_ERROR, explanation, verdict
 from bridge.capture.waiting import PATIENCE_SECONDS
 from bridge.recording.tapped import files_about, files_for, is_written
 from bridge.text import iso, name_of, quoted
@@ -123,7 +124,8 @@ class _BotLog:
         """
         evidence, where = self._evidence, quoted(str(path), MAX_TEXT)
         findings = [finding for each in ours for finding in each.findings()]
-        cause, words = explanation(findings), verdict(findings)
+        lasting = [each for each in findings if not self._is_over(each, findings)]
+        cause, words = explanation(lasting) or explanation(findings), verdict(findings)
         if cause is None and evidence.occupant is None:  # it may say why the occupant is not there
             whys = [it for it in findings if it.name == "join" or it.severity is Severity.WARNING]
             cause = next((it for it in reversed(whys) if it.name in {"join", "removed"}), None)
@@ -132,7 +134,8 @@ class _BotLog:
         if cause is None and (came := self.delivery.line):
             failed = (it for it in findings if it.cause == "failed" and it.place.line > came)
             cause = next(failed, None)
-        is_cut_short = evidence.occupant is None and not ours[-1].stream.client.ended
+        is_gone = evidence.status.connected and evidence.occupant is None
+        is_cut_short = is_gone and not ours[-1].stream.client.ended
         if cause is None and not did and is_cut_short and not self._goes_on:
             heard = self._clock.heard
             after = f" after {words_of(heard)}, the last message in it" if heard else ""
@@ -142,19 +145,18 @@ class _BotLog:
             is_told = words != NO_ERROR and _is_missed(evidence)  # such as that its program failed
             detail = f"{did} {log}".strip() if is_told or not did else did
             return Finding(None, detail, remark=bool(did) or is_told)
-        goes_on = cause.cause == "period"
-        last = [it for it in findings if it.name == "ended"][-1] if goes_on else cause
-        seconds = self._clock.seconds_of(last.place.at)
+        seconds = self._clock.seconds_of(_last(cause, findings).place.at)
         when = cause.place.at if seconds is None else iso(seconds)
         at = f" at {when}" if when else ""
         line = f"line {cause.place.line} of " if cause.place.line else ""
         detail = f"n the stream of {evidence.who}{at} ({line}{where}), {cause.name}: "
         detail += cause.message
-        if cause.name == "ended" and (later := [it for it in findings if it.cause == UNSEEN]):
-            detail += f" {later[-1].message}"
+        more = UNSEEN if cause.name == "ended" else "failed" * (cause.cause in BY_PROGRAM)
+        if notes := [it for it in findings if it.cause == more]:
+            detail += f" {notes[-1].message}"
         if did and not (cause.cause == "silent" and self.delivery.is_ignored):
             detail += f" {did}"
-        if seconds is not None and _is_over(seconds, evidence, goes_on=goes_on):
+        if self._is_over(cause, findings):
             return Finding(None, f"Earlier, o{detail}", cause.hint, remark=True)
         return Finding(False, f"O{detail}", cause.hint)
 
@@ -176,6 +178,21 @@ class _BotLog:
         heard = self._clock.heard
         since = f" since {words_of(heard)}, the last message in it" if heard else ""
         return f"{outcome}: the program may hang{since}, or be cut off, or write another log."
+
+    def _is_over(self, error: Found, findings: Sequence[Found]) -> bool:
+        """Whether an error is over, so that the log does not name it as the cause.
+
+        The occupant is in the room, and the error is older than `OLD_SECONDS`, or the occupant has
+        answered since. An answer does not end what goes on, such as cuts at a period.
+        """
+        evidence, asked = self._evidence, self._evidence.past.outcome
+        last = _last(error, findings)
+        seconds = self._clock.seconds_of((last.newest or last.place).at)
+        if seconds is None or evidence.occupant is None:
+            return False
+        answered = bool(evidence.answers) and asked is not None and seconds < asked.at
+        is_old = evidence.now - seconds > OLD_SECONDS
+        return is_old or (answered and error.cause != "period")
 
     def _observe(self, examined: Examined, stanza: Stanza) -> None:
         self._clock.take(examined, stanza)
@@ -259,13 +276,6 @@ def _is_missed(evidence: Evidence) -> bool:
     return evidence.occupant is None or evidence.is_silent
 
 
-def _is_over(seconds: float, evidence: Evidence, *, goes_on: bool) -> bool:
-    """Whether an error at this time is over, so that the log does not name it as the cause.
-
-    The occupant is in the room, and the error is older than `OLD_SECONDS`, or the occupant has
-    answered since. An answer does not end what `goes_on`, such as cuts at a period.
-    """
-    asked = evidence.past.outcome
-    answered = bool(evidence.answers) and asked is not None and seconds < asked.at and not goes_on
-    old = evidence.now - seconds > OLD_SECONDS
-    return evidence.occupant is not None and (answered or old)
+def _last(error: Found, findings: Sequence[Found]) -> Found:
+    """Return the last end of a stream if streams end at a period, or else the error itself."""
+    return [it for it in findings if it.name == "ended"][-1] if error.cause == "period" else error

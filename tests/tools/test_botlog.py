@@ -13,7 +13,7 @@ from bridge.tools import botlog
 from bridge.tools.diagnose import NO_CAPTURES, xmpp_diagnose
 from bridge.xmpp.checks.diagnosis import find
 from bridge.xmpp.checks.evidence import Evidence
-from bridge.xmpp.model.events import MessageReceived, MessageSent
+from bridge.xmpp.model.events import MessageReceived, MessageSent, Phase
 from tests.capture import logs
 from tests.capture.logs import IN, ROOM, timed
 from tests.capture.test_failures import PYTHON as TRACE
@@ -121,7 +121,9 @@ def test_a_log_that_ends_while_its_stream_goes_on_may_be_of_a_program_that_died(
     told = find(gone._replace(stream=botlog.stream(log, gone)))
     assert ("did the program die?" in told.verdict) is bool(words)
     assert words in told.verdict
-    assert "did the program die?" not in botlog.stream(log, evidence).detail
+    unseen = gone._replace(status=replace(gone.status, phase=Phase.FAILED))
+    for other in (evidence, unseen):
+        assert "did the program die?" not in botlog.stream(log, other).detail
 
 
 PINGS = [f"<<< <iq type='get' id='p{n}' from='example.org'><ping/></iq>" for n in range(9)]
@@ -315,23 +317,27 @@ async def test_without_a_nickname_the_known_log_of_a_program_is_read(
     assert (told["outcome"] == "cause") is (lines is BOUNCED)
 
 
-def test_an_error_before_the_bots_last_answer_is_no_cause(tmp_path: Path) -> None:
-    kept = _captured(tmp_path, *BOUNCED)
+@pytest.mark.parametrize(("after", "outcome"), [(0.3, "cause"), (500.0, "well")])
+def test_an_error_before_the_bots_last_answer_is_no_cause_unless_it_came_again(
+    after: float, outcome: str, tmp_path: Path
+) -> None:
+    asked = 1_000_000.0 + after
+    kept = _captured(tmp_path, *BOUNCED, *BOUNCED[-2:])
     assert botlog.stream(kept, known()).ok is False  # it has answered nothing since
     answered = watching.evidence(
         [
             (1_000_000.0, MessageReceived(f"{ROOM}/Alice", "Alice", "!ping", id="q1")),
-            (1_000_500.0, MessageSent(f"{ROOM}/me", "me", "!ping", "own-1")),
-            (1_000_500.1, MessageReceived(f"{ROOM}/me", "me", "!ping", id="own-1", own=True)),
-            (1_000_500.2, MessageReceived(f"{ROOM}/bot", "bot", "pong")),
+            (asked, MessageSent(f"{ROOM}/me", "me", "!ping", "own-1")),
+            (asked, MessageReceived(f"{ROOM}/me", "me", "!ping", id="own-1", own=True)),
+            (asked + 0.2, MessageReceived(f"{ROOM}/bot", "bot", "pong")),
         ],
         occupant=replace(watching.BOT, jid=f"{ROOM}/bot", nickname="bot"),
         answers=[{"how": "public", "answerMs": 100.0}],
         room=ROOM,
     )
     conclusion = find(answered._replace(stream=botlog.stream(kept, answered)))
-    assert conclusion.outcome == "well", conclusion
-    assert 'Earlier, on the stream of "bot" at' in conclusion.verdict
+    assert conclusion.outcome == outcome, conclusion
+    assert ('Earlier, on the stream of "bot" at' in conclusion.verdict) is (outcome == "well")
 
 
 @pytest.mark.parametrize(("times", "outcome"), [(3, "cause"), (1, "well")])
