@@ -15,6 +15,7 @@ from bridge.wire.speech import (
     is_steady,
     unquoted,
 )
+from bridge.xmpp.checks.conduct import fallen
 from bridge.xmpp.checks.evidence import (
     MAX_ALIKE,
     Evidence,
@@ -104,13 +105,15 @@ def senders(evidence: Evidence) -> Finding:
     whats = {ask.what for ask in answered}
     groups.sort(key=lambda group: group.asks[-1].what in whats)
     is_answered = any(ask.asked.is_own for ask in answered)
-    ours = evidence.past.heard if evidence.is_silent and not is_answered else None
+    is_missed = evidence.is_silent and not is_answered and fallen(evidence) is None
+    ours = evidence.past.heard if is_missed else None
     if ours and evidence.could_answer(ours) and (like := _like(evidence, answered, ours)):
         mine = [ask for ask in asks if ask.asked.is_own and not ask.answer]
         what = {ask.what for ask in mine if ask.asked.number == ours.number}
         theirs = [ask for group in groups for ask in group.asks if ask.what in what]
         left = sorted((ask.asked for ask in (*mine, *theirs)), key=lambda it: it.number)
-        return _compared(evidence, like[-1], ours, left or [ours])
+        same = [ask for ask in like if plain(ask.asked) == plain(ours)]
+        return _compared(evidence, (same or like)[-1], ours, left or [ours])
     if groups:
         says = evidence.programs.get(evidence.nickname)
         prompt = [ask for ask in answered if says or ask.seconds <= ANSWER_SECONDS]
@@ -296,8 +299,8 @@ def may_answer_next(evidence: Evidence) -> str:
     once: the occupant may answer only so often.
     """
     name, ours, asks = evidence.nickname, evidence.past.heard, asks_of(evidence)
-    if ours is None or evidence.programs.get(name) is False:  # a person would be pestered
-        return ""
+    if ours is None or fallen(evidence) or evidence.programs.get(name) is False:
+        return ""  # a person would be pestered
     answered = [ask for ask in asks if ask.answer and ask.what]
     if not answered:
         return f"{name}: ping" if is_command(plain(ours)) else ""
@@ -373,7 +376,8 @@ def _compared(evidence: Evidence, ask: Ask, last: Record, left: Sequence[Record]
     left_out = dict.fromkeys(record.sender for record in left)
     often = last.is_own or len(left) >= LEFT_OUT
     detail = f"{evidence.who} answered {_question(ask.asked)} after {_ms(ask)}, "
-    if since := _since_stopped(evidence, left[0]):
+    runs = last.is_own and evidence.signal
+    if not runs and (since := _since_stopped(evidence, left[0])):
         detail += f"{_from(since)}: it may have stopped. {_differences(evidence, ask.asked, last)}"
         hint = f"Let {name_of(ask.asked.sender)} say again what was answered, word for word: if "
         hint += "that is not answered either, the program has stopped, and its own log should say "

@@ -42,6 +42,12 @@ departure, that is no chance."""
 PULSES = 6
 """An occupant who speaks this often in a row, always after the same pause, is not answering."""
 
+IDLE_SECONDS = 10.0
+"""Nothing ends a connection as idle after less than so many seconds."""
+
+COPIES = "Or two copies of it have one account and resource, and put each other out."
+"""What else may be the matter with an occupant who comes and goes."""
+
 IDLE = (
     "So regular: an idle timeout? A server, a proxy or a router may end connections that are "
     "silent for long: let the program ping more often."
@@ -184,8 +190,8 @@ def stays(evidence: Evidence) -> Finding:
     detail = f"{who} comes and goes: it left and came back {len(left)} times, {every}, at last at "
     detail += f"{iso(left[-1].at)} ({way_out(last)})"
     before = [done_just_before(evidence, move) for move in left]
-    if _is_by_messages(evidence, before, left[0].at - period):
-        regular = False
+    by_messages = _is_by_messages(evidence, before, left[0].at - period)
+    regular = regular and period >= IDLE_SECONDS and not by_messages
     if not regular and (what := _cause_of_each(before)):
         detail += f", each time just after {what}"
     posts = _posts(evidence, left)
@@ -193,8 +199,7 @@ def stays(evidence: Evidence) -> Finding:
     detail += f"{'?' if posts else '.'}{MISTAKABLE if evidence.past.mistakable else ''}"
     if posts or not is_lost:
         hint = "It seems to end and to be started again, or to leave the room: see what restarts "
-        hint += "it (a supervisor, a timer), and whether it ends by an error. Or two copies of it "
-        hint += "have one account and resource, and put each other out."
+        hint += f"it (a supervisor, a timer), and whether it ends by an error. {COPIES}"
         if posts:
             hint = f"If it only posts and ends, nothing is wrong. Else: {hint}"
             return Finding(False, detail, hint, remark=True, symptom=True)
@@ -204,8 +209,7 @@ def stays(evidence: Evidence) -> Finding:
             hint = f"{IDLE} {hint}"  # some servers say nothing of a connection that broke
         return Finding(False, detail, hint, symptom=explained)
     hint = "Its connection ends, and it comes back: its own log should say why."
-    if regular:
-        hint = IDLE
+    hint = IDLE if regular else f"{hint} {COPIES}"
     return Finding(False, detail, hint, symptom=not regular)
 
 
@@ -285,6 +289,16 @@ def done_just_before(evidence: Evidence, move: Record) -> Record | None:
     done = [act for act in evidence.acts if act.number < move.number]
     last = [act for act in done if not evidence.is_theirs(act)][-1:]
     return next((act for act in last if move.at - act.at <= ANSWER_SECONDS), None)
+
+
+def fallen(evidence: Evidence) -> Record | None:
+    """Return how the occupant left at once after the bridge's last message; None if it did not."""
+    heard = evidence.past.heard if evidence.is_silent else None
+    for move in reversed(evidence.past.moves) if heard else ():
+        if heard and move.number > heard.number:
+            is_soon = isinstance(move.event, events.OccupantLeft)
+            return move if is_soon and move.at - heard.at <= ANSWER_SECONDS else None
+    return None
 
 
 def _is_by_messages(evidence: Evidence, before: Sequence[Record | None], since: float) -> bool:

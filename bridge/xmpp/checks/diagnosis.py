@@ -17,12 +17,12 @@ from bridge.xmpp.checks import answering, conduct, presence
 from bridge.xmpp.checks.doubts import doubt
 from bridge.xmpp.checks.evidence import (
     MAX_ALIKE,
+    MISTAKABLE,
     Evidence,
     Finding,
     Outcome,
     absent,
     disguise,
-    is_signal,
     list_of,
     words_of,
 )
@@ -340,12 +340,15 @@ def _unless_to_another(evidence: Evidence, outcome: Record) -> str:
 def _is_twice(evidence: Evidence, outcome: Record) -> bool:
     """Whether the occupant gave the same answer more often than others can have asked for it.
 
-    Everything that others did since shortly before the bridge spoke counts as a question.
+    Everything that others did since shortly before the bridge spoke counts as a question. That a
+    bridge came or went does not, such as a former run of ours, in the store.
     """
+    bridges = {evidence.status.nickname, *evidence.bridges}
     asking = [
         record.number
         for record in reversed(evidence.past.others)
         if record.number > outcome.number or record.at >= outcome.at - answering.LATE_MS / 1000
+        if record.body or record.sender not in bridges
     ]
     times, worded = Counter[str](), _worded(evidence)
     for reply in worded:
@@ -424,6 +427,13 @@ def _silence(evidence: Evidence, body: str, said: Record) -> Finding:
         return absent(evidence)
     if not evidence.named:
         return Finding(None, f"{who} has not answered {words_of(body)}, and need not.")
+    if (fallen := conduct.fallen(evidence)) is not None:
+        detail = f"{who} left the room {(fallen.at - said.at) * 1000:,.0f} ms after the bridge's "
+        detail += f"{words_of(body)}, and came back: {conduct.way_out(fallen.event)}."
+        is_other = evidence.past.mistakable
+        detail += MISTAKABLE if is_other else ""
+        hint = "Its program, or its connection, may have failed over that: its own log should say."
+        return Finding(None if is_other else False, detail, hint, symptom=True)
     if (occupant.since or 0.0) > said.at:
         detail = f"{who} came into the room after the bridge had said {words_of(body)}."
         return Finding(None, detail)
@@ -451,9 +461,8 @@ def _silence(evidence: Evidence, body: str, said: Record) -> Finding:
     detail = f"{who} has not answered {words_of(body)}, said {seconds:,.1f} s ago."
     if said.body != body:
         detail += f" The room had passed it on as {words_of(said.body)}."
-    payloads = (getattr(it.event, "payload", ()) for it in evidence.past.replies)
-    if signals := [name for names in payloads if is_signal(names) for name in names]:
-        detail += f" It has sent {words_of(signals[0].split()[0])} since, so it runs."
+    if evidence.signal:
+        detail += f" It has sent {words_of(evidence.signal)} since, so it runs."
     instead, answered = answering.instead(evidence)
     # It may be the program, which did not get its nickname.
     leads_to = instead if instead and conduct.is_like(instead, evidence.nickname) else ""

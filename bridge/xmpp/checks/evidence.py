@@ -331,6 +331,13 @@ class Evidence(NamedTuple):
         return self.past.heard is not None and self.named and not self.answers
 
     @property
+    def signal(self) -> str:
+        """The first signal that the occupant has sent since the bridge's message; empty if none."""
+        payloads = (getattr(it.event, "payload", ()) for it in self.past.replies)
+        signals = (name.split()[0] for names in payloads if is_signal(names) for name in names)
+        return next(signals, "")
+
+    @property
     def came_back(self) -> bool:
         """Whether the occupant left, and is there again."""
         left = (isinstance(move.event, events.OccupantLeft) for move in self.past.moves)

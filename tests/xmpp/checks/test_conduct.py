@@ -397,6 +397,7 @@ OURS: list[Act] = [
     (100.0, MessageSent(ME, "McpDebug", "!ping", "m1")),
     (100.0, MessageReceived(ME, "McpDebug", "!ping", id="m1", own=True)),
 ]
+RUNS = said("Robot", "", payload=TYPING.payload)
 WILMA = Occupant(f"{ROOM}/Wilma", "Wilma", "moderator", "owner", None, real_jid="wilma@example/x")
 
 
@@ -413,6 +414,12 @@ SENDERS: dict[str, tuple[list[Act], bool | None, str]] = {
     ),
     "another command": ([*OURS, *asking("!pong", ANSWER)], False, "the command."),
     "another case": ([*OURS, *asking("!PING", ANSWER)], False, "how the command is spelt."),
+    "another case, and other words": (
+        [*asking("!PING", ANSWER), *asking("!pong", ANSWER), *OURS],
+        False,
+        "how the command is spelt.",
+    ),
+    "it runs": ([*asking("!ping 2", ANSWER), *OURS, (106.0, RUNS)], False, "never the bridge's"),
     "hidden characters": ([*OURS, *asking("!ping 2\u200b", ANSWER)], False, "hidden characters."),
     "a reply": ([*OURS, *asking("!ping", ANSWER, reply_to="m")], False, "is a reply."),
     "before the bridge spoke": ([*asking("!ping 2", ANSWER), *OURS], False, "only the words"),
@@ -616,6 +623,8 @@ def gone_and_back(
         (gone_and_back(60.0, status="SSL error: unexpected eof"), "cause", "an idle timeout"),
         (gone_and_back(60.0, status="Connection timed out"), "cause", "an idle timeout"),
         (gone_and_back(60.0), "cause", "idle timeout? A server"),
+        (gone_and_back(5.0), "cause", "by an error. Or two copies of it"),
+        (gone_and_back(5.0, status="socket closed"), "unknown", "say why. Or two copies of it"),
         (gone_and_back(60.0, jitter=40.0), "cause", "started again"),
         (gone_and_back(60.0, status="bye"), "cause", "started again"),
         (gone_and_back(60.0, 307), "cause", "The room puts it out each time"),

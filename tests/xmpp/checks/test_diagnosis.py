@@ -163,6 +163,12 @@ def test_a_subject_in_place_of_an_answer_is_named() -> None:
     assert "subject" not in find(evidence(SENT, HEARD, replace(pong, sender="Wilma"))).verdict
 
 
+def test_who_left_at_once_after_the_bridges_message_is_not_compared_with_others() -> None:
+    conclusion = find(fallen())
+    assert (conclusion.outcome, conclusion.finding) == ("unknown", "answer")
+    assert conclusion.step is None  # not to say the same again
+
+
 def test_the_message_that_the_room_refused_is_not_to_be_said_again() -> None:
     refused = find(evidence(SENT, SendFailed("m1", "forbidden")))
     assert (refused.outcome, refused.finding, refused.step) == ("cause", "answer", None)
@@ -226,6 +232,11 @@ def visitor(*events: Event, moderated: bool | None = True, **more: object) -> Ev
     given = evidence(*events, PINGS, occupant=replace(VISITOR, **more))  # type: ignore[arg-type]
     status = replace(given.status, moderated=moderated)
     return given._replace(status=status, now=given.now + PATIENCE_SECONDS)
+
+
+def fallen(*after: Event) -> Evidence:
+    """Of a bot that left and came back after what the bridge said, and other events."""
+    return evidence(PINGS, PONGS, SENT, HEARD, *after, replace(left(), status="bye"), came())
 
 
 def answered(*answers: dict[str, object]) -> Evidence:
@@ -364,6 +375,13 @@ FOUND: list[tuple[str, Evidence, bool | None, str]] = [
     ),
     ("answer", evidence(SENT, HEARD, PINGS, answers=[HI]), True, 'with "hi" after 20 ms'),
     ("answer", evidence(SENT, HEARD, TYPING), False, 'It has sent "composing" since, so it runs.'),
+    (
+        "answer",
+        fallen(),
+        None,
+        'room 1,000 ms after the bridge\'s "!ping", and came back: its words were "bye".',
+    ),
+    ("answer", fallen(PLAIN, PLAIN), False, 'has not answered "!ping", said 5.0 s ago'),
     ("answer", answered(PONG | {"body": "Terror: a film"}), True, 'with "Terror: a film" after'),
     ("answer", answered({"how": "encrypted", "answerMs": 1.0}), False, "encrypted"),
     ("answer", answered({"how": "no-body", "answerMs": 1.0}), False, "no body"),
@@ -432,6 +450,8 @@ def test_each_finding_is_told(name: str, given: Evidence, ok: bool | None, words
         ((PINGS,), (PONGS, PONGS), False),
         ((), (PONGS, came("Wilma"), PONGS), False),
         ((), (UNREADABLE, PONGS, PONGS), False),
+        ((came("Wilma"),), (PONGS, PONGS), False),
+        ((came("McpDebug"),), (PONGS, PONGS), True),
         # What it said while the bridge was away may be an answer to what the bridge did not see.
         ((), (PONGS, PONGS._replace(source=Source.HISTORY)), False),
         ((SENT, HEARD), (PONGS, PONGS), False),
