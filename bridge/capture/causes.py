@@ -340,8 +340,8 @@ asked: unanswered; warning, RFC 6120, 8.2.3
 silent: silent; error, XEP-0045, 7.4
     The message {what} reached the client, and it sent no answer {within}. So it is the program,
     not the network.
-    -> Look at the client's handler for messages: whether it is called, raises, waits, or passes over
-    who asked.
+    -> Look at the client's handler for messages: whether it is called, raises, waits, or passes
+    over who asked.
 astray: misplaced; error, XEP-0045, 7.4
     The message {what} in the room {room} got no answer there {within}: the client sent one
     {other} instead.

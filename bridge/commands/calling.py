@@ -32,6 +32,7 @@ from bridge.views.output import display_of
 from bridge.views.results import lines_of
 from bridge.views.termination import taking_part, until_terminated
 from bridge.xmpp.link.from_slixmpp import load
+from bridge.xmpp.model.events import Phase
 from bridge.xmpp.muc.participant import Participant
 
 TERMINAL = "/dev/tty"
@@ -39,6 +40,9 @@ TERMINAL = "/dev/tty"
 
 ENOUGH = 1_024
 """The most bytes of an answer that are read: a yes has fewer."""
+
+GREETING_SECONDS = 1.0
+"""We say nothing that is to be answered so soon after we came: a program may greet us just then."""
 
 Call: TypeAlias = Callable[
     [argparse.Namespace, RoomLink, Configuration], Awaitable[tuple[dict[str, Any], int]]
@@ -121,6 +125,10 @@ async def say(
     limiter = CountedRate(configuration.send_rate, rate_in, account)
     if configuration.confirm_send:
         limiter.confirm_in = configuration.source_of("BRIDGE_CONFIRM_SEND")
+    if parsed.await_seconds:
+        room = link.room()
+        await room.first_join(asyncio.get_running_loop().time() + parsed.timeout)
+        await asyncio.sleep(GREETING_SECONDS if room.room.phase is Phase.JOINED else 0)
     ask = partial(_ask, limiter.confirm_in)
     context = Context(lambda *_: None, lambda *_: None, lambda _: True, ask)
     waits = parsed.timeout, parsed.await_seconds

@@ -95,6 +95,19 @@ async def test_without_a_nickname_the_exit_code_is_about_the_programs_in_the_roo
     assert (code, '"Robot" has the same account as "Robot-2".' in out) == (1, True), out + err
 
 
+async def test_who_greets_the_bridge_has_not_answered_it(
+    prosody: XmppServer, tmp_path: Path
+) -> None:
+    environment, asks = prosody.environment(LANG="C"), ("--say", "!ping", "--await", "1")
+    async with (
+        Witness(prosody, prosody.robot, environment["MUC_ROOM"], "Robot") as robot,
+        Watching(tmp_path, environment, "Robot", *asks, command="diagnose") as looking,
+    ):
+        await robot.joined("McpDebug-diagnose")
+        robot.say("Welcome!")
+        assert await looking.ended() == 2
+
+
 async def test_what_send_said_counts_if_it_was_recorded(
     prosody: XmppServer, tmp_path: Path
 ) -> None:

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from bridge.text import JOINERS, iso, name_of, named, quoted, searchable, visible
 from bridge.wire.meaning import SIGNALS
-from bridge.wire.speech import COMMAND_CHARACTERS, odd_letter
+from bridge.wire.speech import ANSWER_SECONDS, COMMAND_CHARACTERS, odd_letter
 from bridge.xmpp.model import events
 from bridge.xmpp.model.faults import Place
 from bridge.xmpp.model.journal import Record
@@ -248,6 +248,9 @@ class Past:
                     self._move(record)
                 elif own:
                     self.entered = self.entered or record
+                    if self.sent is None:  # what we said was before: they may greet us now
+                        since = record.at + ANSWER_SECONDS
+                        self.replies = [reply for reply in self.replies if reply.at > since]
                 else:
                     self.others.append(record)
             case events.SubjectChanged() if named and record.number not in self.foreign:

@@ -516,6 +516,14 @@ def test_who_answers_under_a_like_nickname_is_looked_at_next(
     assert bool(step) is (conclusion.step is not None and conclusion.step.tool == "xmppDiagnose")
 
 
+@pytest.mark.parametrize(("wait", "answers"), [(1, 0), (3, 1)])
+def test_what_greets_us_is_no_answer_to_what_we_said_before_we_came(
+    wait: int, answers: int
+) -> None:
+    given = evidence(SENT, HEARD, ENTERED, *[PLAIN] * (wait - 1), said("Welcome!"))
+    assert len(given.past.replies) == answers
+
+
 def test_what_the_room_tells_because_we_came_is_nobodys_question() -> None:
     before = (came("Wilma"), came("Fred"), SUBJECT, ENTERED)
     sent, heard = replace(SENT, id="m9"), HEARD._replace(id="m9")
