@@ -136,7 +136,7 @@ empty-response: login; error, RFC 6120, 6.4.2
     {message} What the client sent last by {mechanism} is empty in the log, or its user name is.
     -> Unless the logger hides it, the client sent no user name or no password: see whether both are
     set, and reach the library. Else check both.
-jid-for-name: login; error, RFC 6120, 6.3.8
+jid-for-name: login; error, RFC 6120, 6.3.7
     {message} The user name that the client sent has an at sign.
     -> Most servers want the part before the at sign alone: give the library that for the user name,
     and the domain apart. If that fails too, check the password.

@@ -5,6 +5,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from bridge.capture.finding import Finding, Severity
 
+SILENT_ENDS = frozenset({"closed", "cut", "dropped", "given-up-on"})
+"""The causes of errors that give no reason. The verdict adds warnings and notes to these, too."""
+
 EXPLAINS: Mapping[str, Collection[str]] = {
     "tls": {"login", "ended", "join", "refused"},
     "login": {"ended", "join", "refused"},
@@ -15,10 +18,7 @@ EXPLAINS: Mapping[str, Collection[str]] = {
     "misplaced": {"refused", "removed", "ended"},
     "ended": {"join", "refused"},
     "period": {"ended", "join", "refused"},
-    "closed": {"refused"},
-    "cut": {"refused"},
-    "dropped": {"refused"},
-    "given-up-on": {"refused"},
+    **dict.fromkeys(SILENT_ENDS, ("refused",)),
 }
 """The findings that an error of each name, or cause, explains if they come later.
 
@@ -35,9 +35,6 @@ TOLD = frozenset(
     ).split()
 )
 """The causes of notes that the verdict adds to "No error was found", so that it hides no error."""
-
-SILENT_ENDS = frozenset({"closed", "cut", "dropped", "given-up-on"})
-"""The causes of errors that give no reason. The verdict adds warnings and notes to these, too."""
 
 BY_PROGRAM = frozenset({"error-to-room", "silent"})
 """The causes of errors that an earlier exception of the program may explain."""

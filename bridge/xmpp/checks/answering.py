@@ -27,6 +27,7 @@ from bridge.xmpp.checks.evidence import (
 )
 from bridge.xmpp.checks.exchanges import (
     ANSWERS,
+    exchanges,
     form_of,
     is_encrypted,
     is_message,
@@ -336,6 +337,15 @@ def instead(evidence: Evidence) -> tuple[str, str]:
             asked = f"the bridge's {words_of(heard.body if heard else '')}"
             return act.sender, f" {said} after {asked}: is that the program?"
     return "", ""
+
+
+def spoke_after(evidence: Evidence) -> str:
+    """Return, as a sentence, after what the occupant spoke at once, if it answered no question."""
+    theirs = [it for it in exchanges(evidence.acts) if evidence.is_theirs(it.answer)]
+    soon = [it for it in theirs if it.seconds <= ANSWER_SECONDS][-1:]
+    if not soon or any(ask.answer for ask in asks_of(evidence)):
+        return ""
+    return f" It spoke {soon[0].seconds * 1000:,.0f} ms after {_question(soon[0].asked)}."
 
 
 def _is_explained(evidence: Evidence, group: LeftOut, answered: Sequence[Ask]) -> bool:

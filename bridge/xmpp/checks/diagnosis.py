@@ -459,6 +459,7 @@ def _silence(evidence: Evidence, body: str, said: Record) -> Finding:
     if seconds < THREAD_SECONDS:
         hint += " If it asks a model, wait for it by xmppWait, and look again."
     detail = f"{who} has not answered {words_of(body)}, said {seconds:,.1f} s ago."
+    detail += answering.spoke_after(evidence)
     if said.body != body:
         detail += f" The room had passed it on as {words_of(said.body)}."
     if evidence.signal:

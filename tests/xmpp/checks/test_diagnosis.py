@@ -381,6 +381,12 @@ FOUND: list[tuple[str, Evidence, bool | None, str]] = [
         None,
         'room 1,000 ms after the bridge\'s "!ping", and came back: its words were "bye".',
     ),
+    (
+        "answer",
+        evidence(said("hubot hi", "Wilma"), said("hello"), SENT, HEARD),
+        False,
+        'It spoke 1,000 ms after "hubot hi" of "Wilma".',
+    ),
     ("answer", fallen(PLAIN, PLAIN), False, 'has not answered "!ping", said 5.0 s ago'),
     ("answer", answered(PONG | {"body": "Terror: a film"}), True, 'with "Terror: a film" after'),
     ("answer", answered({"how": "encrypted", "answerMs": 1.0}), False, "encrypted"),
