@@ -8,7 +8,7 @@ from xml.etree.ElementTree import Element
 
 from bridge.capture.causes import cause, meaning
 from bridge.capture.client import Entity
-from bridge.capture.finding import Disproof, Finding, Outcome, key_of_finding, recovered
+from bridge.capture.finding import Disproof, Finding, Outcome, Severity, key_of_finding, recovered
 from bridge.capture.stanza import HOLE, MAX_TEXT, LogPlace, Stanza, outline
 from bridge.capture.waiting import AwaitedStanzas
 from bridge.newest import Newest
@@ -395,6 +395,9 @@ def refused(room: Room, client: Entity, stanza: Stanza, nickname: str) -> Iterat
     if not (room.has_muc or is_inside):  # the error says nothing of the room then
         name, words = "no-muc", {"condition": error.condition, "why": error.text or ""}
     finding = cause(name, stanza.place, error.condition, about=room.jid, **words)
+    if client.is_complete and not client.bound:  # it is the server that answers then
+        unbound = cause("unbound", stanza.place, what=quoted("presence"))
+        finding = unbound._replace(severity=Severity.ERROR)
     yield finding
     if not is_inside:
         room.refusals = (*room.refusals, finding)[:MAX_TRIES]

@@ -78,6 +78,10 @@ NAMED: dict[str, tuple[list[str], str]] = {
         [*LOGIN[:3], PLAIN.replace("PLAIN", "ANONYMOUS"), SUCCESS, *LOGIN[7:], ASK, MEMBERS],
         '"bot@example.org" (of this stream alone, by the mechanism ANONYMOUS) is not one',
     ),
+    "a join before a resource": (
+        [*LOGIN[:10], ASK, refusal("service-unavailable")],
+        'refused the request "presence", since the client had no resource yet',
+    ),
     "stream management before a resource": (
         [*LOGIN[:10], f">>> <enable xmlns='{SM}'/>", f"<<< <failed xmlns='{SM}'/>"],
         "had no resource yet",
