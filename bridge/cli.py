@@ -124,7 +124,7 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, **arguments: Any) -> None:
         page = partial(argparse.RawDescriptionHelpFormatter, width=WIDTH)
-        super().__init__(formatter_class=page, **arguments)
+        super().__init__(formatter_class=page, allow_abbrev=False, **arguments)
         # A word such as `-90m` is a value (a time), and not an option: no option begins with a
         # digit.
         self._negative_number_matcher = re.compile("-[0-9]")

@@ -130,6 +130,7 @@ NO_ADDRESSES = ("5222", ":5222", "localhost", "localhost:", "localhost:65536", "
         (["send", "--form=Robot", "hi"], " send", "arguments: --form=Robot: --from?"),
         (["watch", "--kind", "mesage"], " watch", ": message?"),
         (["--env-fil3", "x"], " serve", "arguments: --env-fil3 x: --env-file?"),
+        (["check", "--room", "lab"], " check", "arguments: --room lab\n"),
         (["log", "--qqq"], " log", "arguments: --qqq\n"),
         (["check", "--repeat=1001"], " check", "is no number from 1 to 1000"),
         *((["tap", "--listen", wrong], " tap", "is no HOST:PORT") for wrong in NO_ADDRESSES),

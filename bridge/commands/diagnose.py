@@ -38,4 +38,6 @@ async def _diagnose(
         link.bot_logs = {nickname: Path(parsed.log)}
     detail = "full" if parsed.full else "brief"
     result = {**await xmpp_diagnose(link, parsed.nickname, detail=detail)}
+    if configuration.settings and len(configuration.settings.rooms) > 1:
+        result["room"] = link.room().name  # the others were not looked at
     return result, CODES[result["outcome"]]

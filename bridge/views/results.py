@@ -153,7 +153,9 @@ def _diagnosed(result: Object, text: Json, display: Display) -> list[str]:
     looked = result.get("lookedAt")
     more = looked - len(findings) if isinstance(looked, int) else 0
     rest = f"Looked at {counted(more, 'more thing')}, nothing to see." if more > 0 else ""
-    since = f"Looked at what happened since {_text(result['since'])}." if "since" in result else ""
+    where = f" in {_text(result['room'])} only," if "room" in result else ""
+    at = result.get("since")
+    since = f"Looked at what happened{where} since {_text(at)}." if at else ""
     hints = [finding.get("hint") for finding in findings if finding.get("ok") is False]
     return lines + _paragraphs([rest, since, *hints, *_next(result)], display)
 

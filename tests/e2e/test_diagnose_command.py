@@ -25,7 +25,7 @@ CASES: dict[str, tuple[dict[str, str], tuple[str, ...], int, str]] = {
     "read-only": ({"BRIDGE_READ_ONLY": "1"}, ("Echo",), 2, "\nNext: xmpp-bridge watch --sandbox"),
     "read-only, and it speaks": ({"BRIDGE_READ_ONLY": "1"}, ("Echo", *SAY), 2, "READ_ONLY in the"),
     "nobody to ask": ({"BRIDGE_CONFIRM_SEND": "1"}, ("Echo", *SAY), 1, "CONFIRM_SEND in the"),
-    "a log": ({}, ("Echo", "--log", "/nowhere.log"), 2, "\nNext: xmpp-bridge diagnose --sandbox "),
+    "no log": ({}, ("Echo", "--log", "/nowhere.log"), 2, '/nowhere.log" cannot be read: No such'),
     "whose log": ({}, ("--log", "/nowhere.log"), 2, "--log goes with NICKNAME"),
     "an empty name": ({}, ("",), 2, "NICKNAME is empty"),
     "in full": ({}, ("Echo", "--full"), 2, "\npresent    ok      "),
@@ -38,7 +38,7 @@ def test_the_exit_code_says_whether_a_cause_was_found(case: str, tmp_path: Path)
     changed, arguments, expected, told = CASES[case]
     ran = run_here(tmp_path, "diagnose", "--sandbox", *arguments, **changed)
     assert (ran.returncode, told in ran.stdout + ran.stderr) == (expected, True), ran
-    looked = "\nLooked at what happened since 2" in ran.stdout
+    looked = "\nLooked at what happened " in ran.stdout
     assert looked is ("xmpp-bridge: " not in ran.stderr)
 
 
@@ -99,13 +99,16 @@ async def test_who_greets_the_bridge_has_not_answered_it(
     prosody: XmppServer, tmp_path: Path
 ) -> None:
     environment, asks = prosody.environment(LANG="C"), ("--say", "!ping", "--await", "1")
+    room = environment["MUC_ROOM"]
+    environment["MUC_ROOM"] = f"{room},other-{room}"
     async with (
-        Witness(prosody, prosody.robot, environment["MUC_ROOM"], "Robot") as robot,
+        Witness(prosody, prosody.robot, room, "Robot") as robot,
         Watching(tmp_path, environment, "Robot", *asks, command="diagnose") as looking,
     ):
         await robot.joined("McpDebug-diagnose")
         robot.say("Welcome!")
         assert await looking.ended() == 2
+    assert f"Looked at what happened in {room} only, since 2" in looking.out
 
 
 async def test_what_send_said_counts_if_it_was_recorded(
