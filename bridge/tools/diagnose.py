@@ -97,6 +97,8 @@ async def xmpp_diagnose(
 class _Program(NamedTuple):
     """What was found of one program, or of the bridge itself."""
 
+    room: str
+    """The room for the next call; empty if there is only one."""
     nickname: str
     outcome: evidence.Outcome
     name: str
@@ -137,6 +139,8 @@ class _Examination:
         seen = _Seen(self._link, membership)
         await seen.read()
         known = (await seen.known_of(nickname))._replace(rooms=rooms)
+        placed, there = self._link.elsewhere(nickname, [membership])
+        known = known._replace(placed=placed and f" {placed}")
         log, stream = await asyncio.to_thread(_stream_of, self._link, known)
         known = known._replace(stream=stream)
         # In a thread: it may take long to compare what a crowd has said.
@@ -154,19 +158,28 @@ class _Examination:
         entries = [
             _entry(name, finding)
             for name, finding in conclusion.findings.items()
-            if self._full or name == conclusion.finding or finding.ok is False or finding.remark
+            if self._full
+            or name == conclusion.finding
+            or finding.ok is False
+            or finding.remark
+            # What the caller gave as the log is not the occupant's, or cannot be read.
+            or (name == "stream" and log is not None and finding.hint)
         ]
         step, room = conclusion.step, self._link.among_several(membership.name)
+        next_call = step and call(step.tool, step.arguments, room)
+        if there and (conclusion.finding, conclusion.outcome) == ("present", "unknown"):
+            next_call = call("xmppDiagnose", there)
         return self._result(
             conclusion.outcome,
             conclusion.verdict + note,
             entries,
             known.past.since or known.now,
             [*map(dict, known.answers)] or _of_others(known),
-            step=step and call(step.tool, step.arguments, room),
+            step=next_call,
             log=log,
             stream=stream,
             nickname=known.nickname,
+            room=room,
         )
 
     async def _partners(self, membership: Membership, known: evidence.Evidence) -> asking.Declared:
@@ -201,7 +214,7 @@ class _Examination:
         if not status.connected:
             fault = status.out_of(membership.name)
             finding = evidence.Finding(False, fault.message, fault.hint)
-            return _RoomFindings([_Program("", "cause", "bridge", finding)], 0, now)
+            return _RoomFindings([_Program("", "", "cause", "bridge", finding)], 0, now)
         seen = _Seen(self._link, membership)
         await seen.read()
         everybody = await seen.known_of("")
@@ -245,7 +258,8 @@ class _Examination:
         if result[0] == "unknown" and not known.came_back:
             known = known.pinged(await asking.ping_alike(membership, occupant))
             result = await asyncio.to_thread(diagnosis.look_over, known)
-        return _Program(occupant.nickname, *result)
+        room = self._link.among_several(membership.name)
+        return _Program(room, occupant.nickname, *result)
 
     def _result(
         self,
@@ -259,6 +273,7 @@ class _Examination:
         log: Path | None = None,
         stream: evidence.Finding | None = None,
         nickname: str = "",
+        room: str = "",
     ) -> Diagnosis:
         is_told = stream is not None and (stream.ok is False or stream.remark)
         if outcome != "well" and step is None and log is not None and not is_told:
@@ -273,6 +288,7 @@ class _Examination:
             "verdict": verdict,
             "findings": [],
             "answers": [],
+            **nonempty({"room": room}),
             "since": iso(since),
             **nonempty({"lookedAt": len(diagnosis.FINDINGS) if nickname else 0}),
             **nonempty({"hint": hint, "nextStep": step if outcome != "well" else None}),
@@ -314,11 +330,12 @@ def _overall(
         silent = [it.nickname for it in programs if it.nickname not in answered][:MAX_NAMED]
         silence = f"; {evidence.list_of(silent)} did not" if silent else ""
         said = f" Answered what the bridge said last: {times}{silence}."
-    unclear = [program.nickname for program in programs if program.outcome == "unknown"]
+    unclear = [program for program in programs if program.outcome == "unknown"]
     if programs and not unclear and (clears or not asked):
         return "well", f"Nothing is wrong with the programs {looked_at}.{said}", None
     if programs:
-        step = call("xmppDiagnose", {"nickname": [*unclear, programs[0].nickname][0]})
+        next_ = [*unclear, programs[0]][0]
+        step = call("xmppDiagnose", {"nickname": next_.nickname}, next_.room)
         words = "It is not known whether anything is wrong with the programs"
         return "unknown", f"{words} {looked_at}.{said}", step
     verdict = f"No program is seen among the {everybody}.{said}"

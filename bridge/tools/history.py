@@ -16,16 +16,7 @@ from bridge.store.errors import StoreError, left_out
 from bridge.store.pairing import SAME_SECONDS
 from bridge.text import iso, iso_of, quoted
 from bridge.tools import paging
-from bridge.tools.entries import (
-    FIELDS,
-    NOTICE,
-    RESULT_BYTES,
-    Entry,
-    brief,
-    fit,
-    fold_repeat,
-    json_size,
-)
+from bridge.tools.entries import FIELDS, RESULT_BYTES, Entry, brief, fit, fold_repeat, json_size
 from bridge.tools.link import RoomLink, RoomName, failed
 from bridge.xmpp.model import events, faults
 from bridge.xmpp.model.events import Event, MessageReceived
@@ -104,8 +95,8 @@ async def xmpp_history(
             hint="xmppStatus has warnings of the store. For what the bridge itself remembers, "
             "leave out `after`, `before` and `since`.",
         ) from error
-    if not search.page.entries and (hint := link.misspelt(from_, room)):
-        around |= {"hint": hint, "notice": NOTICE}
+    if not search.page.entries:
+        around |= link.misspelt(from_, room) or ({} if archive else search.out_of_time())
     return search.page.result(**around)
 
 
@@ -159,6 +150,19 @@ class Search:
         cost = self.wanted.cost(event)
         entry = await self.time_slice.run(partial(self.entry, event), exact, cost)
         return None if entry is None else self.page.add(entry)
+
+    def out_of_time(self) -> Entry:
+        """Return a `note` if no event that is known could lie between the times asked for."""
+        start, end, now, note = self.start, self.end, iso(time.time()), ""
+        records = self.link.records(self.room)
+        first = next(records.after(records.forgotten), None)
+        if start is not None and start > now:
+            note = f"`after` is in the future: it is {now} (UTC)."
+        elif start is not None and end is not None and end < start:
+            note = "`before` is earlier than `after`."
+        elif end is not None and self.link.recorded() is None and first and end < iso(first.at):
+            note = f"The bridge knows nothing from before {iso(first.at)}, and has no store."
+        return {"note": note} if note else {}
 
     def stamp(self, cursor: str, at: str, room: str) -> Entry:
         """Return the first fields of an entry; if there are several rooms, it names its room."""

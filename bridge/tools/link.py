@@ -1,6 +1,6 @@
 """How a tool reaches the rooms, and the errors that it raises if it cannot."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +11,7 @@ from bridge.recording.recording import Recording
 from bridge.recording.tapped import folder_of
 from bridge.settings.table import Configuration
 from bridge.text import listed, name_of, rooms_named
-from bridge.tools.entries import noticed
+from bridge.tools.entries import NOTICE, Entry, noticed
 from bridge.wire.names import lower_bare
 from bridge.xmpp.checks.asking import Declarations
 from bridge.xmpp.checks.evidence import list_of
@@ -122,13 +122,37 @@ class RoomLink:
         named = status.accounts.get(address, ())
         return membership, named[0] if len(named) == 1 else asked
 
-    def misspelt(self, name: str | None, room: str | None) -> str:
-        """Return a sentence if nobody has this nickname, and somebody has a similar one."""
+    def misspelt(self, name: str | None, room: str | None) -> Entry:
+        """Return a `hint` if nobody asked about has this name: who may be meant, or which room."""
         rooms = [*self.participant.memberships] if room is None else [self.room(room)]
         names = [who.nickname for each in rooms for who in each.status().occupants]
-        similar = [] if name is None or name in names else alike(name, names)
-        here = list_of(similar)
-        return f"Nobody here is called {name_of(name or '')}; in the room is {here}." * bool(here)
+        if name is None or name in names:
+            return {}
+        hint, _ = self.elsewhere(name, rooms)
+        if not hint and (similar := alike(name, names)):
+            hint = f"Nobody here is called {name_of(name)}; in the room is {list_of(similar)}."
+        return {"hint": hint, "notice": NOTICE} if hint else {}
+
+    def elsewhere(self, name: str, asked: Sequence[Membership]) -> tuple[str, dict[str, object]]:
+        """Return who else this name may mean: a room, or an occupant of a room not `asked` about.
+
+        The sentence comes with the arguments of the next call. Both are empty if nobody else is
+        meant, as when the rooms `asked` about have an occupant of this or of a similar name.
+        """
+        rooms = {each.name: each for each in self.participant.memberships}
+        here = [who.nickname for each in asked for who in each.status().everybody]
+        if any(_is_in(each, name) for each in asked):
+            return "", {}
+        there = [(name, room) for room, it in rooms.items() if _is_in(it, name)]
+        if not there and len(named := rooms_named(name, rooms)) == 1:
+            return f"{name_of(name)} is the name of a room, not of an occupant.", {"room": named[0]}
+        if not there and not alike(name, here):
+            others = {who.nickname: it for it in rooms for who in rooms[it].status().others}
+            there = [(similar, others[similar]) for similar in alike(name, [*others])]
+        for nickname, room in there[:1]:
+            sentence = f"{name_of(nickname)} is in the room {name_of(room)}: ask there."
+            return sentence, {"nickname": nickname, "room": room}
+        return "", {}
 
     def connection(self, room: Membership, *, inside: bool = False) -> Connection:
         """Return the connection to the server; with `inside`, only while the bridge is in `room`.
@@ -175,6 +199,14 @@ class RoomLink:
         An event of the connection alone belongs to no room. Raises as `room` does.
         """
         return self.participant.journal.of(None if name is None else self.room(name).name)
+
+
+def _is_in(membership: Membership, name: str) -> bool:
+    """Whether an occupant of a room has this nickname, address in the room, or account."""
+    status, address = membership.status(), lower_bare(name)
+    nicknames = {who.nickname for who in status.everybody}
+    is_address = address == membership.name.lower() and name.partition("/")[2] in nicknames
+    return name in nicknames or is_address or address in status.accounts
 
 
 def not_in_room(room: str, status: RoomStatus) -> ToolError:

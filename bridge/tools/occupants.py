@@ -72,7 +72,7 @@ def xmpp_occupants(
     result = occupants_of(link, rooms, nickname, limit, after)
     if nickname is not None and not result["count"] and result.keys().isdisjoint(UNLISTED):
         hint = "Write the nickname exactly as it is here; case matters."
-        raise unknown_nickname(inside, nickname, hint)
+        raise unknown_nickname(link, inside, nickname, hint)
     return result
 
 
@@ -168,7 +168,9 @@ def exact_of(
     return exact | nonempty(more)
 
 
-def unknown_nickname(rooms: Sequence[Membership], name: str, hint: str) -> ToolError:
+def unknown_nickname(
+    link: RoomLink, rooms: Sequence[Membership], name: str, hint: str
+) -> ToolError:
     """Return the error for a nickname that is in none of the rooms."""
     statuses = [room.status() for room in rooms]
     names = sorted({occupant.nickname for status in statuses for occupant in status.occupants})
@@ -176,5 +178,6 @@ def unknown_nickname(rooms: Sequence[Membership], name: str, hint: str) -> ToolE
     if not all(status.shows_all for status in statuses):
         hint = f"The {where} may hide {name_of(name)}: not everybody is shown. {hint}"
     message = f"Nobody in the {where} is called {name_of(name)}. "
-    message += f"In the {where}: {listed(names, MAX_NAMED, name_of)}."
-    return ToolError(noticed(message), condition="item-not-found", hint=hint)
+    message += f"In the {where}: {listed(names, MAX_NAMED, name_of)}. "
+    message += link.elsewhere(name, rooms)[0]
+    return ToolError(noticed(message.rstrip()), condition="item-not-found", hint=hint)

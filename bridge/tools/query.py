@@ -239,6 +239,7 @@ def find(link: RoomLink, target: str, name: str | None = None) -> Target:
             if not status.shows_all and (hidden := stanzas.occupant_jid(room, target)):
                 return Target(TargetKind.OCCUPANT, hidden, own)
             raise unknown_nickname(
+                link,
                 [membership],
                 target,
                 "Give server, room, self, a nickname as it is written here, or a full JID.",

@@ -167,14 +167,15 @@ async def xmpp_send(
     misspelt = ""
     if await_seconds and not any(entry["how"] == "public" for entry in answers):
         asked = {"nickname": from_} if from_ else {}
-        misspelt = "" if answers else link.misspelt(from_, membership.name)
+        misspelt = "" if answers else str(link.misspelt(from_, membership.name).get("hint", ""))
         hint = "" if answers else _no_answer(await_seconds, reflection.record, membership)
         step = call("xmppDiagnose", asked, link.among_several(membership.name))
-        further = {**nonempty({"hint": misspelt or hint}), "nextStep": step}
+        further = {**nonempty({"hint": hint}), "nextStep": step}
+    warnings = [*doubled(answers, membership.status().accounts), *[misspelt] * bool(misspelt)]
     result = _proof_of(reflection, message) | {
         "to": membership.name,
         "cursor": link.participant.journal.cursor_of(reflection.record.number),
-        **nonempty({"warnings": doubled(answers, membership.status().accounts)}),
+        **nonempty({"warnings": warnings}),
         **further,
     }
     if answers or misspelt:

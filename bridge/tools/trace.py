@@ -88,7 +88,9 @@ async def xmpp_trace(
     await page.read(kept, since, show)
     if of is not None:
         page.gap = None
-    return page.result(oldest=kept.oldest, note=why_none if numbers == set() else None)
+    note = why_none if numbers == set() else None
+    unknown = {} if page.entries or of is not None else link.misspelt(from_, room)
+    return page.result(oldest=kept.oldest, note=note, **unknown)
 
 
 def _names_in(membership: Membership) -> set[str]:

@@ -73,9 +73,7 @@ async def xmpp_wait(
     membership = None if room is None else link.room(room)
     wait = _Wait(link.participant, membership, link.records(room), wanted, context, timeout_seconds)
     waited = await wait.run(start)
-    if not waited["matched"] and (hint := link.misspelt(from_, room)):
-        waited |= {"hint": hint, "notice": NOTICE}
-    return waited
+    return waited if waited["matched"] else waited | link.misspelt(from_, room)
 
 
 @dataclass

@@ -339,6 +339,46 @@ async def test_the_next_step_names_the_room_if_there_are_several() -> None:
     link, _ = standing_in(("lobby@conference.example", "Robot"), ("logs@conference.example", "Bot"))
     result = await _diagnosed(link, nickname="Bot", room="logs")
     assert result["nextStep"]["arguments"]["room"] == "logs@conference.example"
+    assert result["room"] == "logs@conference.example"
+    link, stream = standing_in(
+        ("lobby@conference.example", "Eve"), ("logs@conference.example", "Bot")
+    )
+    stream.answer = _saying({"Bot": "client/bot"})
+    step = (await _diagnosed(link, nickname=None))["nextStep"]["arguments"]
+    assert step == {"nickname": "Bot", "room": "logs@conference.example"}
+
+
+@pytest.mark.parametrize(
+    ("nickname", "told", "step"),
+    [
+        ("Bot", '"Bot" is in the room "logs@conference.example"', {"nickname": "Bot"}),
+        ("bot", '"Bot" is in the room "logs@conference.example"', {"nickname": "Bot"}),
+        ("logs", '"logs" is the name of a room', {}),
+    ],
+)
+async def test_who_is_absent_here_is_said_to_be_in_the_other_room(
+    nickname: str, told: str, step: dict[str, object]
+) -> None:
+    link, _ = standing_in(("lobby@conference.example", "Eve"), ("logs@conference.example", "Bot"))
+    result = await _diagnosed(link, nickname=nickname)
+    assert told in result["verdict"]
+    assert (result["outcome"], result["room"]) == ("unknown", "lobby@conference.example")
+    assert result["nextStep"]["arguments"] == {**step, "room": "logs@conference.example"}
+
+
+async def test_the_bridge_is_not_said_to_leave_its_own_words_unanswered() -> None:
+    result = await _diagnosed(_beside(SENT, HEARD).link, nickname="McpDebug")
+    assert _ok(result) == {"present": False}
+
+
+async def test_a_log_that_cannot_be_read_or_is_of_another_is_named(tmp_path: Path) -> None:
+    link, log = _beside().link, tmp_path / "bot.log"
+    link.bot_logs = {"Robot": log}
+    for words in ("cannot be read", 'has no stream of "Robot"'):
+        (finding,) = (await _diagnosed(link))["findings"]
+        assert (finding["name"], finding["ok"]) == ("stream", None)
+        assert words in finding["detail"]
+        log.touch()
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bridge.mcp.errors import ArgumentError, ToolError
+from bridge.mcp.toolset import Tool
 from bridge.text import iso
 from bridge.tools import paging
+from bridge.tools.history import xmpp_history
+from bridge.tools.trace import xmpp_trace
 from bridge.xmpp.model.events import (
     Connected,
     ConnectionChanged,
@@ -34,6 +37,7 @@ from tests.tools.played import (
     Archived,
     Played,
     bodies,
+    in_room,
     in_rooms,
     page_of,
 )
@@ -429,3 +433,33 @@ async def test_an_empty_page_of_a_misspelt_sender_says_who_is_there(
     page = await page_of(played, **{"from": sender})
     assert (page["entries"], page.get("hint")) == ([], hint)
     assert ("notice" in page) is (hint is not None)
+
+
+@pytest.mark.parametrize("tool", [xmpp_history, xmpp_trace], ids=lambda tool: tool.name)
+async def test_an_empty_page_says_in_which_other_room_its_sender_is(tool: Tool) -> None:
+    played = in_rooms(ROOM, LOGS)
+    played.further[0].picture = in_room(LOGS, "Robot")
+    page = await page_of(played, tool, room=ROOM, **{"from": "Robot"})
+    assert page["hint"] == f'"Robot" is in the room "{LOGS}": ask there.'
+    assert "hint" not in await page_of(played, tool, **{"from": "Robot"})
+
+
+@pytest.mark.parametrize(
+    ("times", "note"),
+    [
+        ({"after": "2999-01-01T00:00:00Z"}, "`after` is in the future: it is "),
+        ({"after": "2026-01-02T00:00:00Z", "before": "2026-01-01T00:00:00Z"}, "`before` is ear"),
+        ({"before": "1969-01-01T00:00:00Z"}, "The bridge knows nothing from before 1970-01-01T"),
+        ({"after": "2026-01-02T00:00:00Z", "before": "2026-01-03T00:00:00Z"}, None),
+        ({}, None),
+    ],
+)
+async def test_an_empty_page_says_if_no_event_can_be_between_its_times(
+    times: dict[str, str], note: str | None
+) -> None:
+    played = Played()
+    played.hear("once")
+    page = await page_of(played, contains="never", **times)
+    assert page["entries"] == []
+    assert page.get("note", "").startswith(note or "")
+    assert ("note" in page) is (note is not None)

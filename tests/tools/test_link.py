@@ -1,11 +1,13 @@
 """Which room a name means."""
 
+from dataclasses import replace
+
 import pytest
 
 from bridge.mcp.errors import ArgumentError, ToolError
 from bridge.text import NAME_CHARACTERS
 from bridge.tools.link import MAX_NAMED
-from tests.tools.played import LOGS, OTHER_LOBBY, ROOM, Played, in_rooms
+from tests.tools.played import LOGS, OTHER_LOBBY, ROOM, Played, in_room, in_rooms
 
 
 @pytest.mark.parametrize(
@@ -45,6 +47,40 @@ def test_another_name_is_refused_with_the_rooms_that_there_are(name: str, condit
     assert error.message.isprintable()
     if name.isalnum():
         assert f'"{name}"' in error.message
+
+
+ELSEWHERE = "is in the room", {"nickname": "Robot", "room": LOGS}
+A_ROOM = "is the name of a room", {"room": LOGS}
+
+
+@pytest.mark.parametrize(
+    ("name", "asked", "sentence", "step"),
+    [
+        ("Robot", ROOM, *ELSEWHERE),
+        ("robot", ROOM, *ELSEWHERE),
+        (f"{LOGS}/Robot", ROOM, "is in the room", {"nickname": f"{LOGS}/Robot", "room": LOGS}),
+        ("robot@x", ROOM, "is in the room", {"nickname": "robot@x", "room": LOGS}),
+        (LOGS.upper(), ROOM, *A_ROOM),
+        ("logs", LOGS, *A_ROOM),
+        ("lobby", ROOM, "", {}),  # two rooms have this name
+        ("Robot", LOGS, "", {}),
+        (f"{LOGS}/Robot", LOGS, "", {}),
+        ("robot", LOGS, "", {}),  # the room asked about has a similar name itself
+        ("Wilma", ROOM, "", {}),
+        ("Nobody", ROOM, "", {}),
+    ],
+)
+def test_a_name_that_means_a_room_or_somebody_in_another_room_is_told(
+    name: str, asked: str, sentence: str, step: dict[str, object]
+) -> None:
+    played = in_rooms(ROOM, LOGS, OTHER_LOBBY)
+    played.picture, there = in_room(ROOM, "Wilma"), in_room(LOGS, "Robot", "Wilma")
+    mcp, robot, wilma = there.occupants
+    people = (mcp, replace(robot, real_jid="robot@x/1"), wilma)
+    played.further[0].picture = replace(there, occupants=people)
+    link = played.link
+    said, arguments = link.elsewhere(name, [link.room(asked)])
+    assert (sentence in said, bool(said), arguments) == (True, bool(sentence), step)
 
 
 def test_of_many_rooms_some_are_named_and_the_rest_counted() -> None:

@@ -216,7 +216,7 @@ async def test_no_answer_is_an_empty_list_when_the_time_is_over() -> None:
     assert not {"notice", "warnings"} & sent.keys()
     misspelt = await _answers(Played(), awaitSeconds=0.01, **{"from": "mcpdebug"})
     told = 'Nobody here is called "mcpdebug"; in the room is "McpDebug".'
-    assert (misspelt["hint"], misspelt["notice"]) == (told, NOTICE)
+    assert (misspelt["warnings"], misspelt["notice"]) == ([told], NOTICE)
 
 
 async def test_only_the_answers_of_one_are_awaited(monkeypatch: pytest.MonkeyPatch) -> None:

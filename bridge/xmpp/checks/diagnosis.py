@@ -262,8 +262,10 @@ def _loop(evidence: Evidence) -> Finding:
 
 def _answer(evidence: Evidence) -> Finding:
     who, sent, outcome = evidence.who, evidence.past.sent, evidence.past.outcome
-    if sent is None:
-        return Finding(None, "The bridge has said nothing in the room yet.")
+    own = evidence.occupant is not None and evidence.occupant.own
+    if sent is None or own:
+        nothing = "does not answer itself" if own else "has said nothing in the room yet"
+        return Finding(None, f"The bridge {nothing}.")
     if (heard := evidence.past.heard) is None:
         detail = f"The room did not pass on what the bridge said last, {words_of(sent.body)}"
         error = outcome.event if outcome else None

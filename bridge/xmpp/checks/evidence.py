@@ -301,6 +301,8 @@ class Evidence(NamedTuple):
     """Whether an occupant is a program, by nickname; occupants who do not say are left out."""
     bridges: frozenset[str] = frozenset()
     """The nicknames of other debug bridges. Their agents decide what these say."""
+    placed: str = ""
+    """A sentence, if the nickname is that of a room, or in another room of the bridge only."""
     named: bool = True
     """Whether the caller named the occupant. If not, others may have been asked to answer."""
     recorded: bool = False

@@ -63,7 +63,7 @@ def _missing(evidence: Evidence) -> Finding:
     similar = alike(evidence.nickname, [occupant.nickname for occupant in status.others])
     near = f"; in the room is {list_of(similar)}" if similar else ""
     other, answered = instead(evidence)
-    answered += reconfigured(evidence)
+    answered = f"{evidence.placed}{answered}{reconfigured(evidence)}"
     if unseen := _left_unseen(past):
         hint = "It left or was put out meanwhile, perhaps with all others: its own log says which. "
         hint += "Let it join again."
@@ -90,6 +90,7 @@ def _missing(evidence: Evidence) -> Finding:
     if not status.shows_all:
         detail = f"Whether {who} is in the room is unknown: the room does not show everybody, and "
         detail += f"{who} was not heard while the bridge watched{evidence.since}{near}."
+        detail += evidence.placed
         return Finding(None, detail)
     detail = f"{who} was never in the room while the bridge watched{evidence.since}{near}"
     if status.room_created:

@@ -98,7 +98,7 @@ account: service-unavailable; undecided
     -> Servers answer the same for an account that does not exist. Somebody in the room is asked by
     nickname.
 occupant: item-not-found recipient-unavailable; undecided
-    {address} is not in the room: they left, or changed their nickname.
+    {address} is not in the room under this nickname: case matters, or they left or changed it.
     -> xmppOccupants lists who is there.
 room: item-not-found recipient-unavailable; undecided
     There is no room {address}.
