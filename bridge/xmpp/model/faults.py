@@ -209,8 +209,8 @@ tls-handshake: tls-handshake-failed; soon
     -> The server's TLS settings do not fit this machine's; the server's log says more.
 not-direct-tls: wrong-version-number; later
     {service} does not begin with TLS.
-    -> That is a STARTTLS port: write xmpp:// instead of xmpps:// in XMPP_SERVICE, or name the
-    direct TLS port (5223).
+    -> If that is a STARTTLS port (5222), write xmpp:// instead of xmpps:// in XMPP_SERVICE; else
+    name the direct TLS port (5223): this may be no XMPP port at all.
 only-direct-tls: wrong-version-number; later
     {service} answers by TLS where XML was due.
     -> That is a port for direct TLS: write xmpps:// instead of xmpp:// in XMPP_SERVICE, or name the
