@@ -33,6 +33,8 @@ from bridge.views.log import FOLLOW_MS, NEWEST, TEAM_FOLLOW_MS, Log
 from bridge.views.moments import moment
 from bridge.views.output import display_of
 from bridge.views.watch import RoomView
+from bridge.xmpp.checks.evidence import list_of
+from bridge.xmpp.checks.presence import alike
 from bridge.xmpp.model.events import KINDS
 from bridge.xmpp.model.filter import EventFilter
 from bridge.xmpp.model.journal import CursorError
@@ -147,6 +149,10 @@ class _Showing:
         why = f"{str(self._path)!r} is empty; `xmpp-bridge record` records the rooms"
         if log.oldest < inf:
             why = f"nothing recorded matches; records begin at {iso(log.oldest)}"
+            names = [
+                it for sender in self._parsed.senders or () for it in alike(sender, [*log.senders])
+            ]
+            why += f"; they have {list_of(names)}" if names else ""
         elif self._parsed.stanzas:
             why = "no stanzas were recorded; BRIDGE_STORE_STANZAS says whether `record` does"
         complain(f"xmpp-bridge: {why}")

@@ -125,12 +125,16 @@ class RoomLink:
     def misspelt(self, name: str | None, room: str | None) -> Entry:
         """Return a `hint` if nobody asked about has this name: who may be meant, or which room."""
         rooms = [*self.participant.memberships] if room is None else [self.room(room)]
-        names = [who.nickname for each in rooms for who in each.status().occupants]
-        if name is None or name in names:
+        if name is None or any(_stands(each, name) for each in rooms):
             return {}
         hint, _ = self.elsewhere(name, rooms)
-        if not hint and (similar := alike(name, names)):
-            hint = f"Nobody here is called {name_of(name)}; in the room is {list_of(similar)}."
+        statuses = [each.status() for each in rooms]
+        here = [who.nickname for status in statuses for who in status.everybody]
+        gone = [who.nickname for status in statuses for who in status.departures]
+        for verb, names in (("is", here), ("was", gone)):
+            if not hint and (similar := alike(name, names)):
+                hint = f"Nobody here is called {name_of(name)}; in the room {verb} "
+                hint += f"{list_of(similar)}."
         return {"hint": hint, "notice": NOTICE} if hint else {}
 
     def elsewhere(self, name: str, asked: Sequence[Membership]) -> tuple[str, dict[str, object]]:
@@ -141,16 +145,16 @@ class RoomLink:
         """
         rooms = {each.name: each for each in self.participant.memberships}
         here = [who.nickname for each in asked for who in each.status().everybody]
-        if any(_is_in(each, name) for each in asked):
+        if any(_stands(each, name) for each in asked):
             return "", {}
-        there = [(name, room) for room, it in rooms.items() if _is_in(it, name)]
+        there = sorted((verb, name, it) for it in rooms if (verb := _stands(rooms[it], name)))
         if not there and len(named := rooms_named(name, rooms)) == 1:
             return f"{name_of(name)} is the name of a room, not of an occupant.", {"room": named[0]}
         if not there and not alike(name, here):
             others = {who.nickname: it for it in rooms for who in rooms[it].status().others}
-            there = [(similar, others[similar]) for similar in alike(name, [*others])]
-        for nickname, room in there[:1]:
-            sentence = f"{name_of(nickname)} is in the room {name_of(room)}: ask there."
+            there = [("is", similar, others[similar]) for similar in alike(name, [*others])]
+        for verb, nickname, room in there[:1]:
+            sentence = f"{name_of(nickname)} {verb} in the room {name_of(room)}: ask there."
             return sentence, {"nickname": nickname, "room": room}
         return "", {}
 
@@ -201,12 +205,17 @@ class RoomLink:
         return self.participant.journal.of(None if name is None else self.room(name).name)
 
 
-def _is_in(membership: Membership, name: str) -> bool:
-    """Whether an occupant of a room has this nickname, address in the room, or account."""
+def _stands(membership: Membership, name: str) -> str:
+    """Return `is` if an occupant of a room has this nickname, address in the room, or account.
+
+    `was`: an occupant of this nickname has left. Empty: neither.
+    """
     status, address = membership.status(), lower_bare(name)
     nicknames = {who.nickname for who in status.everybody}
     is_address = address == membership.name.lower() and name.partition("/")[2] in nicknames
-    return name in nicknames or is_address or address in status.accounts
+    if name in nicknames or is_address or address in status.accounts:
+        return "is"
+    return "was" if name in {who.nickname for who in status.departures} else ""
 
 
 def not_in_room(room: str, status: RoomStatus) -> ToolError:

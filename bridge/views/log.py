@@ -4,7 +4,7 @@ import asyncio
 import json
 import select
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from itertools import count
 from math import inf
@@ -17,6 +17,7 @@ from bridge.store.errors import StoreError, left_out, may_pass
 from bridge.text import iso, one_line
 from bridge.views.results import entry_line
 from bridge.views.watch import RoomView
+from bridge.xmpp.checks.presence import MAX_COMPARED
 from bridge.xmpp.model.filter import EventFilter
 from bridge.xmpp.model.formatting import format_event
 
@@ -55,6 +56,8 @@ class Log:
     """Whether there was anything to show."""
     oldest: float = inf
     """When the records begin, in seconds since the epoch; infinite if there are none."""
+    senders: set[str] = field(default_factory=set)
+    """Who did what was left out, by nickname."""
     clock: Callable[[], float] = time
     """Returns the present time, in seconds since the epoch."""
 
@@ -139,7 +142,10 @@ class Log:
         if row.event["kind"] == "stanza":
             return True
         event = walk.record(row).event
-        return any(filter_.matches(event) for filter_ in self.filters)
+        is_wanted = any(filter_.matches(event) for filter_ in self.filters)
+        if not is_wanted and len(self.senders) < MAX_COMPARED:
+            self.senders.add(getattr(event, "sender", None) or "")
+        return is_wanted
 
     def _write_before(self, end: float, now: float) -> None:
         """Write the waiting events before `end`; stop at an event that is young at `now`."""

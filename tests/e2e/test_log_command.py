@@ -179,6 +179,7 @@ def test_stanzas_are_those_of_the_account(shelf: Shelf, tmp_path: Path) -> None:
     ("arguments", "code", "why"),
     [
         (("--kind", "gap"), 1, f"nothing recorded matches; records begin at {iso(1)}"),
+        (("--from", "mcpdebug"), 1, f'records begin at {iso(1)}; they have "McpDebug"'),
         (
             ("--stanzas",),
             1,

@@ -27,7 +27,7 @@ from bridge.xmpp.model.events import (
     Source,
 )
 from bridge.xmpp.model.journal import Journal
-from bridge.xmpp.model.room import Occupant
+from bridge.xmpp.model.room import Departure, Occupant
 from tests.tools.played import (
     FAULT,
     LOGS,
@@ -423,13 +423,16 @@ async def test_repeats_in_the_rooms_history_have_the_time_when_the_last_was_said
         ("wilma", 'Nobody here is called "wilma"; in the room is "Wilma".'),
         ("Wilma", None),
         ("Nobody", None),
+        ("fred", 'Nobody here is called "fred"; in the room was "Fred".'),
+        ("Fred", None),
     ],
 )
 async def test_an_empty_page_of_a_misspelt_sender_says_who_is_there(
     sender: str, hint: str | None
 ) -> None:
     wilma = Occupant(f"{ROOM}/Wilma", "Wilma", "participant", "none", 1.5)
-    played = Played(replace(STATUS, occupants=(*STATUS.occupants, wilma)))
+    there, gone = (*STATUS.occupants, wilma), (Departure("Fred", 1.0, "left"),)
+    played = Played(replace(STATUS, occupants=there, departures=gone))
     page = await page_of(played, **{"from": sender})
     assert (page["entries"], page.get("hint")) == ([], hint)
     assert ("notice" in page) is (hint is not None)

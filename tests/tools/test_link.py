@@ -7,6 +7,7 @@ import pytest
 from bridge.mcp.errors import ArgumentError, ToolError
 from bridge.text import NAME_CHARACTERS
 from bridge.tools.link import MAX_NAMED
+from bridge.xmpp.model.room import Departure
 from tests.tools.played import LOGS, OTHER_LOBBY, ROOM, Played, in_room, in_rooms
 
 
@@ -67,6 +68,8 @@ A_ROOM = "is the name of a room", {"room": LOGS}
         (f"{LOGS}/Robot", LOGS, "", {}),
         ("robot", LOGS, "", {}),  # the room asked about has a similar name itself
         ("Wilma", ROOM, "", {}),
+        ("Fred", ROOM, f'"Fred" was in the room "{LOGS}"', {"nickname": "Fred", "room": LOGS}),
+        ("Fred", LOGS, "", {}),
         ("Nobody", ROOM, "", {}),
     ],
 )
@@ -77,7 +80,8 @@ def test_a_name_that_means_a_room_or_somebody_in_another_room_is_told(
     played.picture, there = in_room(ROOM, "Wilma"), in_room(LOGS, "Robot", "Wilma")
     mcp, robot, wilma = there.occupants
     people = (mcp, replace(robot, real_jid="robot@x/1"), wilma)
-    played.further[0].picture = replace(there, occupants=people)
+    gone = (Departure("Fred", 1.0, "left"),)
+    played.further[0].picture = replace(there, occupants=people, departures=gone)
     link = played.link
     said, arguments = link.elsewhere(name, [link.room(asked)])
     assert (sentence in said, bool(said), arguments) == (True, bool(sentence), step)
