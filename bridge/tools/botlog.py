@@ -262,7 +262,7 @@ def _outside(path: Path, streams: Sequence[Examined]) -> Finding:
     asked = "It was not let in." if _seats(streams) else "It has not asked to join."
     why = f"{cause.name}: {cause.message}" if cause else asked
     why += " It is not connected now." if streams[-1].stream.client.ended else ""
-    who = f"Behind tap, {quoted(path.stem)} should be in this room by its settings"
+    who = f"Behind tap, the client in {quoted(path.name)} should be in this room by its settings"
     return Finding(None, f"{who}, and never was. {why}", cause.hint if cause else "", remark=True)
 
 

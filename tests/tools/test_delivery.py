@@ -162,7 +162,10 @@ def test_an_error_is_told_with_what_it_did(tmp_path: Path) -> None:
             "at 1970-01-12T13:46:38.700Z; another began at 1970-01-12T13:46:38.800Z, on which it",
         ),
         ([*IN, logs.out(307)], "removed: The client was kicked"),
-        ([*LOGIN], '"bot@example.org" should be in this room by its settings, and never was. It'),
+        (
+            [*LOGIN],
+            'in "bot@example.org.jsonl" should be in this room by its settings, and',
+        ),
         ([f">>> {HEADER}", f"<<< {HEADER}", SECRET, REFUSED], "and never was. login: "),
         ([*LOGIN, ASK.replace("/bot", "")], "and never was. join: The client asked to join the"),
         ([*LOGIN, ASK.replace("room", "roam")], "and never was. It was not let in."),
