@@ -29,8 +29,12 @@ def answer(record: Record, journal: Journal, said: Record) -> Entry | None:
 
 
 def call(tool: str, arguments: Mapping[str, object], room: str = "") -> Entry:
-    """Return `nextStep` of a result: the call that leads on, in `room` if that is not empty."""
-    return {"tool": tool, "arguments": {**arguments, **({"room": room} if room else {})}}
+    """Return `nextStep` of a result: the call that leads on, in `room` if that is not empty.
+
+    xmppCheck looks at all rooms.
+    """
+    where = {"room": room} if room and tool != "xmppCheck" else {}
+    return {"tool": tool, "arguments": {**arguments, **where}}
 
 
 def option(name: str, value: str) -> list[str]:

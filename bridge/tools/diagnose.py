@@ -198,7 +198,9 @@ class _Examination:
             for program in room.programs[: MAX_PROGRAMS - len(programs)]:
                 finding = program.finding._replace(detail=before + program.finding.detail)
                 programs.append(program._replace(finding=finding))
-        outcome, verdict, step = _overall(rooms, programs)
+        only = len(memberships) == 1
+        place = self._link.among_several(memberships[0].name) if only else ""
+        outcome, verdict, step = _overall(rooms, programs, place)
         if any(room.others > MAX_ASKED for room in rooms) or len(programs) == MAX_PROGRAMS:
             verdict += " Not every occupant was looked at: give the nickname of the bot."
         verdict += "".join({f" {ASKED}" for room in rooms if room.hides})
@@ -303,9 +305,9 @@ class _Examination:
 
 
 def _overall(
-    rooms: Sequence[_RoomFindings], programs: Sequence[_Program]
+    rooms: Sequence[_RoomFindings], programs: Sequence[_Program], place: str
 ) -> tuple[evidence.Outcome, str, Entry | None]:
-    """Return the outcome for all programs, the verdict, and the next step."""
+    """Return the outcome for all programs, the verdict, and the next step, in the room `place`."""
     causes = [program for program in programs if program.outcome == "cause"]
     if causes:
         count = len({program.finding for program in causes}) - 1
@@ -342,9 +344,12 @@ def _overall(
     if clears:
         return "well", verdict, None
     if not asked:
-        return "unknown", verdict, call("xmppSend", {"message": "!ping", "awaitSeconds": 10})
+        return "unknown", verdict, call("xmppSend", {"message": "!ping", "awaitSeconds": 10}, place)
     nickname = next(iter(answered), "")
-    step = call("xmppDiagnose", {"nickname": nickname}) if nickname else call("xmppOccupants", {})
+    step = call("xmppOccupants", {}, place)
+    if nickname:
+        place = str(answered[nickname].get("room", place))
+        step = call("xmppDiagnose", {"nickname": nickname}, place)
     return "unknown", verdict, step
 
 

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from math import inf
 from typing import Annotated, Literal, TypeAlias
 from urllib.parse import quote, unquote
 
@@ -16,7 +17,17 @@ from bridge.store.errors import StoreError, left_out
 from bridge.store.pairing import SAME_SECONDS
 from bridge.text import iso, iso_of, quoted
 from bridge.tools import paging
-from bridge.tools.entries import FIELDS, RESULT_BYTES, Entry, brief, fit, fold_repeat, json_size
+from bridge.tools.entries import (
+    FIELDS,
+    NOTICE,
+    RESULT_BYTES,
+    Entry,
+    brief,
+    fit,
+    fold_repeat,
+    json_size,
+    nonempty,
+)
 from bridge.tools.link import RoomLink, RoomName, failed
 from bridge.xmpp.model import events, faults
 from bridge.xmpp.model.events import Event, MessageReceived
@@ -96,7 +107,7 @@ async def xmpp_history(
             "leave out `after`, `before` and `since`.",
         ) from error
     if not search.page.entries:
-        around |= link.misspelt(from_, room) or ({} if archive else search.out_of_time())
+        around |= link.misspelt(from_, room) or ({} if archive else search.why_empty())
     return search.page.result(**around)
 
 
@@ -119,6 +130,8 @@ class Search:
     end: str | None
     brief: bool
     page: paging.Page[Entry]
+    begins: float = inf
+    """When the records of the store begin, in seconds since the epoch, if it was read."""
     time_slice: paging.TimeSlice = field(default_factory=paging.TimeSlice)
 
     @property
@@ -151,17 +164,24 @@ class Search:
         entry = await self.time_slice.run(partial(self.entry, event), exact, cost)
         return None if entry is None else self.page.add(entry)
 
-    def out_of_time(self) -> Entry:
-        """Return a `note` if no event that is known could lie between the times asked for."""
+    def why_empty(self) -> Entry:
+        """Return a `note` if the bridge sees nothing now, or nothing is known of these times."""
         start, end, now, note = self.start, self.end, iso(time.time()), ""
         records = self.link.records(self.room)
         first = next(records.after(records.forgotten), None)
+        known = self.begins if first is None else min(self.begins, first.at)
+        members = self.link.participant.memberships
+        rooms = [it for it in members if self.room is None or it is self.link.room(self.room)]
+        outside = [it for it in rooms if not it.status().connected]
         if start is not None and start > now:
             note = f"`after` is in the future: it is {now} (UTC)."
         elif start is not None and end is not None and end < start:
             note = "`before` is earlier than `after`."
-        elif end is not None and self.link.recorded() is None and first and end < iso(first.at):
-            note = f"The bridge knows nothing from before {iso(first.at)}, and has no store."
+        elif end is not None and known < inf and end < iso(known):
+            note = f"Nothing is known from before {iso(known)}."
+        elif outside:
+            fault = outside[0].status().out_of(outside[0].name)
+            return {"note": fault.message, **nonempty({"notice": fault.quotes and NOTICE})}
         return {"note": note} if note else {}
 
     def stamp(self, cursor: str, at: str, room: str) -> Entry:
@@ -265,6 +285,7 @@ async def read_store(search: Search) -> dict[str, object]:
     page.next = walk.next
     if last >= first:
         page.next += f"{_THEN}{journal.cursor_of(last)}{_THEN}{first}"
+    search.begins = walk.oldest_at
     damaged = [left_out(walk.unreadable)] if walk.unreadable else []
     return {"oldest": walk.oldest, "warnings": link.warnings() + damaged}
 

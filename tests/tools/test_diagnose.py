@@ -10,13 +10,18 @@ from typing import Any
 from xml.etree.ElementTree import Element, SubElement
 
 import pytest
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from bridge.store.database import Observer
 from bridge.text import iso
 from bridge.tools.answers import MAX_ANSWERS
+from bridge.tools.check import xmpp_check
 from bridge.tools.diagnose import BRIEF_BYTES, MAX_ASKED, MAX_PROGRAMS, xmpp_diagnose
 from bridge.tools.entries import NOTICE, RESULT_BYTES
 from bridge.tools.link import RoomLink
+from bridge.tools.occupants import xmpp_occupants
+from bridge.tools.send import xmpp_send
+from bridge.tools.wait import xmpp_wait
 from bridge.wire.names import DISCO_INFO, PING, StanzaError
 from bridge.wire.speech import LOOP_ROUNDS
 from bridge.xmpp.checks.conduct import STAYS
@@ -36,6 +41,8 @@ from tests.store.shelf import ACCOUNT, NIGHTLY, SETTINGS, Shelf
 from tests.tools.played import FAULT, ROOM, STATUS, arguments, fitting
 from tests.tools.standing import Answer, Asked, Standing, occupant, outside, standing, standing_in
 
+CALLED = (xmpp_diagnose, xmpp_send, xmpp_wait, xmpp_check, xmpp_occupants)
+TOOLS = {each.name: each for each in CALLED}
 ME, ROBOT = f"{ROOM}/McpDebug", f"{ROOM}/Robot"
 SENT = MessageSent(ME, "McpDebug", "!ping", "m1")
 HEARD = MessageReceived(ME, "McpDebug", "!ping", id="m1", own=True)
@@ -59,6 +66,8 @@ async def _diagnosed(link: RoomLink, **given: object) -> dict[str, Any]:
     result = fitting(xmpp_diagnose, await xmpp_diagnose(link, **arguments(xmpp_diagnose, asked)))
     assert len(json.dumps(result)) <= (RESULT_BYTES if "detail" in given else BRIEF_BYTES)
     assert result["notice"] == NOTICE
+    if "arguments" in (step := result.get("nextStep", {})):
+        Draft202012Validator(TOOLS[step["tool"]].input_schema).validate(step["arguments"])
     return result
 
 
@@ -285,6 +294,20 @@ async def test_all_rooms_are_looked_at_and_each_line_names_its_own() -> None:
     assert [it["detail"].partition(": ")[0] for it in result["findings"]] == [it for it, _ in rooms]
     result = await _diagnosed(link, nickname=None, room="logs")
     assert [it["detail"].partition(" ")[0] for it in result["findings"]] == ['"Robot"']
+
+
+async def test_out_of_one_of_several_rooms_the_next_step_is_a_check_of_all() -> None:
+    link, _ = standing_in(("lobby@conference.example", "Eve"), ("logs@conference.example", "Bot"))
+    link.participant.memberships[1].picture = outside()[0].room().status()  # type: ignore[attr-defined]
+    for nickname in ("Bot", None):
+        result = await _diagnosed(link, nickname=nickname, room="logs")
+        assert result["nextStep"] == {"tool": "xmppCheck", "arguments": {}}
+
+
+async def test_without_programs_the_next_step_is_in_the_room_that_was_asked_about() -> None:
+    link, _ = standing_in(("lobby@conference.example", "Eve"), ("logs@conference.example", "Bot"))
+    step = (await _diagnosed(link, nickname=None, room="logs"))["nextStep"]
+    assert (step["tool"], step["arguments"]["room"]) == ("xmppSend", "logs@conference.example")
 
 
 async def test_out_of_the_room_nobody_is_looked_at_but_the_bridge() -> None:

@@ -27,7 +27,7 @@ from bridge.xmpp.model.events import (
     Source,
 )
 from bridge.xmpp.model.journal import Journal
-from bridge.xmpp.model.room import Departure, Occupant
+from bridge.xmpp.model.room import Departure, LastError, Occupant
 from tests.tools.played import (
     FAULT,
     LOGS,
@@ -452,7 +452,7 @@ async def test_an_empty_page_says_in_which_other_room_its_sender_is(tool: Tool) 
     [
         ({"after": "2999-01-01T00:00:00Z"}, "`after` is in the future: it is "),
         ({"after": "2026-01-02T00:00:00Z", "before": "2026-01-01T00:00:00Z"}, "`before` is ear"),
-        ({"before": "1969-01-01T00:00:00Z"}, "The bridge knows nothing from before 1970-01-01T"),
+        ({"before": "1969-01-01T00:00:00Z"}, "Nothing is known from before 1970-01-01T"),
         ({"after": "2026-01-02T00:00:00Z", "before": "2026-01-03T00:00:00Z"}, None),
         ({}, None),
     ],
@@ -466,3 +466,14 @@ async def test_an_empty_page_says_if_no_event_can_be_between_its_times(
     assert page["entries"] == []
     assert page.get("note", "").startswith(note or "")
     assert ("note" in page) is (note is not None)
+
+
+async def test_an_empty_page_says_that_the_bridge_is_not_in_a_room() -> None:
+    played = in_rooms(ROOM, LOGS)
+    played.further[0].picture = replace(
+        STATUS, phase=Phase.WAITING, last_error=LastError(FAULT, 0.0)
+    )
+    for room in (None, LOGS):
+        page = await page_of(played, room=room)
+        assert page["note"].startswith(f"The bridge is not in the room {LOGS} (phase waiting)")
+    assert "note" not in await page_of(played, room=ROOM)
