@@ -94,10 +94,6 @@ NAMED: dict[str, tuple[list[str], str]] = {
         [*IN, ARCHIVED.format("!say sun"), ARCHIVED.format("!say rain"), *ANSWERS],
         "The client answers the history",
     ),
-    "a room that joining made": (
-        [*LOGIN, ASK, JOIN[1].replace("'110'/>", "'110'/><status code='201'/>")],
-        "the client made it by joining",
-    ),
     "answers to itself under a nickname that it did not ask for": (
         [*LOGIN, ASK, JOIN[1].replace("/bot'", "/bo'"), said("Ann", "hi"), *ECHOES],
         'It asked for the nickname "bot" there, and got "bo".',
@@ -182,6 +178,13 @@ NAMED: dict[str, tuple[list[str], str]] = {
 def test_the_verdict_names_what_the_excerpt_shows(case: str) -> None:
     log, words = NAMED[case]
     assert words in verdict(_every(log))
+
+
+def test_a_room_that_joining_made_is_a_note_and_no_part_of_an_all_clear() -> None:
+    log = [*LOGIN, ASK, JOIN[1].replace("'110'/>", "'110'/><status code='201'/>")]
+    (stream,) = examined(*log)
+    assert [it.cause for it in stream.findings()] == ["created"]
+    assert verdict(stream.findings()) == "No error was found."
 
 
 TAKEN = refusal("conflict")
