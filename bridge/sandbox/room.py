@@ -4,12 +4,13 @@ A room may have a resident that answers messages. All occupants see each other's
 tests/sandbox lists the other differences from Prosody.
 """
 
+import re
 import secrets
 from collections import deque
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from xml.etree.ElementTree import Element
 
 from bridge.sandbox import configuration
@@ -41,7 +42,7 @@ RANKS = {name: rank for rank, name in [*enumerate(AFFILIATIONS, -1), *enumerate(
 ADMINS = ("admin", "owner")
 """Affiliations whose holders moderate a room, and decide who else does."""
 
-FEATURES = (names.MUC, names.PING, names.STANZA_ID, "muc_nonanonymous")
+FEATURES = (names.MUC, names.STANZA_ID, "muc_nonanonymous")
 RESERVED = (names.JOIN, names.EXTENSION, names.STAMP, f"{{{names.STANZA_ID}}}stanza-id")
 """Elements that receivers believe only if the room wrote them; they are removed from stanzas."""
 
@@ -110,13 +111,13 @@ class Room:
         """
         try:
             if stanza.tag == names.PRESENCE:
-                return self._presence(stanza, nick, is_taken)
+                return self._presence(stanza, nick, now, is_taken)
             is_message = stanza.tag == names.MESSAGE
             return self._message(stanza, nick, now) if is_message else self._iq(stanza, nick)
         except RefusedError as refusal:
             return error(stanza, str(refusal))
 
-    def _presence(self, stanza: Element, nick: str, is_taken: bool) -> Deliveries:
+    def _presence(self, stanza: Element, nick: str, now: datetime, is_taken: bool) -> Deliveries:
         """Let the sender enter, change nickname or presence, or leave.
 
         Sections 7.2, 7.6, 7.7 and 7.14.
@@ -143,7 +144,7 @@ class Room:
         for other in others:
             sent += self._show(other, [newcomer])
         sent += self._show(newcomer, others) + self._show(newcomer, [newcomer], _status(*codes))
-        for message in (*self._history_for(request), self._subject):
+        for message in (*self._history_for(request, now), self._subject):
             sent += _addressed(message, [newcomer])
         return sent
 
@@ -174,6 +175,7 @@ class Room:
             forbidden=silent and not nick,
         )
         said = self._head(speaker.nick, kind, stanza.get("id")), _content(stanza)
+        said[0]["xml:lang"] = stanza.get(names.LANGUAGE, "")
         answer = self._head(self._resident, kind), tag("body", f"You said: {escaped(body or '')}")
         if listener is not None and nick == self._resident:
             return [] if kind == "error" else _addressed(answer, [speaker])
@@ -359,17 +361,20 @@ class Room:
         affiliation = self._affiliation(who.jid)
         return tag("item", why, affiliation=affiliation, role=who.role, jid=who.jid, nick=nick)
 
-    def _history_for(self, request: Element) -> list[Message]:
+    def _history_for(self, request: Element, now: datetime) -> Iterable[Message]:
         """Return as much of the history as was asked for (section 7.2.14)."""
         asked = request.find(f"{{{names.MUC}}}history")
         bounds = {} if asked is None else asked.attrib
-        recalled: Iterable[tuple[datetime, Message]] = self._history
+        numbers = {key: int(it) for key, it in bounds.items() if re.fullmatch(r"\d{1,9}", it)}
+        most = dict.fromkeys(("seconds", "maxstanzas", "maxchars"), 10**9) | numbers
+        since = now - timedelta(seconds=most["seconds"])
         with suppress(KeyError, ValueError, TypeError):
-            since = datetime.fromisoformat(bounds["since"])
-            recalled = [past for past in recalled if past[0] >= since]
-        with suppress(KeyError, ValueError, OverflowError):
-            recalled = deque(recalled, maxlen=int(bounds["maxstanzas"]))
-        return [message for _, message in recalled]
+            since = max(since, datetime.fromisoformat(bounds["since"]))
+        recent = (message for said, message in self._history if said >= since)
+        recalled = deque(recent, maxlen=most["maxstanzas"])
+        while sum(len(content) for _, content in recalled) > most["maxchars"]:
+            recalled.popleft()
+        return recalled
 
     def _head(self, nick: str, kind: str, id_: str | None = None) -> dict[str, str]:
         from_ = f"{self.jid}/{nick}" if nick else self.jid

@@ -16,9 +16,9 @@ from xml.etree.ElementTree import Element
 
 from bridge.sandbox.fault import FAULTS, STRIKES, SandboxFault
 from bridge.sandbox.room import Occupant, Room
-from bridge.sandbox.stanza import DOMAIN, Deliveries, disco, error, reply, tag
+from bridge.sandbox.stanza import DOMAIN, Deliveries, disco, error, is_malformed, reply, tag
 from bridge.sandbox.stream import Observer, Stream, StreamEndedError, TlsIdentity, unobserved
-from bridge.wire.names import CLIENT, MESSAGE, MUC, PRESENCE, ROSTER, STANZAS, bare
+from bridge.wire.names import CLIENT, IQ, MUC, PRESENCE, ROSTER, STANZAS, bare
 from bridge.wire.xmlwriter import escaped, written
 
 HOST, SERVICE, LOBBY = "127.0.0.1", "rooms.localhost", "lobby@rooms.localhost"
@@ -55,6 +55,8 @@ class Sandbox:
         self._rooms = {LOBBY: Room(LOBBY, DOMAIN, "Echo", NOTICE)}
         self._closed = False
         self._sessions: dict[str, Stream] = {}
+        self._available: set[str] = set()
+        """The full JIDs of the sessions that get what is sent to their bare JID."""
         self._connections: dict[Stream, asyncio.Future[None]] = {}
 
     async def __aenter__(self) -> Self:
@@ -174,7 +176,8 @@ class Sandbox:
         stream.end(condition)
         if self._sessions.get(stream.jid) is stream:
             del self._sessions[stream.jid]
-            self._deliver(self._leave_all(stream.jid))
+            gone = Element(PRESENCE, {"from": stream.jid, "type": "unavailable"})
+            self._deliver(self._presence(gone, stream.jid))
 
     def _deliver(self, deliveries: Deliveries) -> None:
         for jid, xml in deliveries:
@@ -186,38 +189,59 @@ class Sandbox:
         if stanza.tag not in STANZAS:
             raise StreamEndedError("unsupported-stanza-type")
         stanza.set("from", sender)
-        to = stanza.get("to", "")
-        account, _, resource = to.partition("/")
-        local, _, host = account.lower().rpartition("@")
+        account, _, resource = (stanza.get("to") or bare(sender)).partition("/")
+        account = account.lower()
+        local, _, host = account.rpartition("@")
+        if is_malformed(stanza):
+            return error(stanza, "bad-request")
+        if local and not ACCOUNT_NAME.fullmatch(local):
+            return error(stanza, "jid-malformed")
         if host == SERVICE and local:
-            return self._to_room(stanza, f"{local}@{host}", resource)
-        if stanza.tag == PRESENCE and stanza.get("type") == "unavailable" and not to:
-            return self._leave_all(sender)
-        if stanza.tag == PRESENCE and host in ("", DOMAIN, SERVICE):
-            # Its sender gets it, too (RFC 6121 section 4.2.2).
-            return [] if to else [(sender, written(stanza, CLIENT))]
+            return self._to_room(stanza, account, resource)
+        if stanza.tag == PRESENCE and not stanza.get("to"):
+            return self._presence(stanza, sender)
         if host == SERVICE:
             rooms = ((jid, room) for jid, room in self._rooms.items() if not room.is_over)
             public = (jid for jid, room in rooms if room.options["publicroom"])
             return disco(stanza, "conference text", (MUC,), *public)
-        if host not in ("", DOMAIN):
+        if host != DOMAIN:
             return error(stanza, "remote-server-not-found")
-        if (
-            to in ("", bare(sender))
-            and stanza.get("type") == "get"
-            and (stanza.find(f"{{{ROSTER}}}query") is not None)
-        ):  # nobody has contacts here; programs ask before they join a room
-            return reply(stanza, "result", tag("query", xmlns=ROSTER))
-        if local and (resource or stanza.tag == MESSAGE):  # RFC 6121 section 8.5
-            name = f"{account.lower()}/{resource}"
-            meant = [it for it in self._sessions if it == name]
-            if not resource:
-                meant = [it for it in self._sessions if it.startswith(name)]
-            if meant:
-                return [(jid, written(stanza, CLIENT)) for jid in meant]
+        if stanza.tag != IQ or resource:
+            return self._to_account(stanza, account, resource)
+        if account == bare(sender):
+            if stanza.get("type") == "get" and stanza.find(f"{{{ROSTER}}}query") is not None:
+                # Nobody has contacts here; programs ask before they join a room.
+                return reply(stanza, "result", tag("query", xmlns=ROSTER))
+            return disco(stanza, "account registered", ())
         if local:
             return error(stanza, "service-unavailable")
         return disco(stanza, "server im", (), SERVICE, name=NOTICE)
+
+    def _to_account(self, stanza: Element, account: str, resource: str) -> Deliveries:
+        """Pass a stanza on to a session, or to all that are available (RFC 6121 section 8.5)."""
+        kind, full = stanza.get("type", ""), f"{account}/{resource}"
+        if "subscribe" in kind:  # clients that accept each other's would do so for ever
+            return []
+        there = [full] if full in self._sessions else []
+        if stanza.tag != IQ and not there and kind not in ("groupchat", "error"):
+            there = [jid for jid in self._available if bare(jid) == account]
+        if there or stanza.tag == PRESENCE:
+            return [(jid, written(stanza, CLIENT)) for jid in there]
+        return error(stanza, "service-unavailable")
+
+    def _presence(self, presence: Element, sender: str) -> Deliveries:
+        """Note whether a session is available, and leave all rooms if it is not.
+
+        Its sender gets the presence, too (RFC 6121 section 4.2.2).
+        """
+        self._available.discard(sender)
+        if presence.get("type") == "unavailable":
+            seats = [(room, it) for room in self._rooms.values() if (it := room.find(sender))]
+            now = datetime.now(UTC)
+            return [sent for room, it in seats for sent in room.receive(presence, it.nick, now)]
+        if not presence.findtext(f"{{{CLIENT}}}priority", "").startswith("-"):
+            self._available.add(sender)
+        return [(sender, written(presence, CLIENT))]
 
     def _to_room(self, stanza: Element, jid: str, nick: str) -> Deliveries:
         room = self._rooms.get(jid)
@@ -230,10 +254,6 @@ class Sandbox:
         taken = self._fault("duplicate-nickname", jid, nick)
         sent = room.receive(stanza, nick, datetime.now(UTC), is_taken=taken is not None)
         return self._disturbed(sent, jid, sender) if sender else sent
-
-    def _leave_all(self, jid: str) -> Deliveries:
-        seats = [(room, there) for room in self._rooms.values() if (there := room.find(jid))]
-        return [sent for room, occupant in seats for sent in room.put_out(occupant)]
 
     def _fault(self, name: str, room: str = "", nickname: str = "") -> SandboxFault | None:
         hits = (fault for fault in self._faults if fault.hits(room, nickname))

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from xml.etree.ElementTree import Element
 
-from bridge.wire.names import DISCO_INFO, DISCO_ITEMS, JOIN, MUC, PINGED, STANZA_ERRORS, local
+from bridge.wire.names import DISCO_INFO, DISCO_ITEMS, JOIN, MUC, PING, PINGED, STANZA_ERRORS, local
 from bridge.wire.xmlwriter import escaped
 
 DOMAIN = "localhost"
@@ -15,6 +15,20 @@ section 3.1)."""
 
 AUTH_ERRORS = ("forbidden", "not-authorized", "registration-required")
 """Conditions of errors of the type `auth`; all others are of the type `cancel` (section 8.3.3)."""
+
+ANSWERS = ("result", "error")
+ABOUT_CONTACTS = ("probe", "subscribe", "subscribed", "unsubscribe", "unsubscribed")
+TYPES = {
+    "iq": ("get", "set", *ANSWERS),
+    "presence": (None, "unavailable", "error", *ABOUT_CONTACTS),
+}
+"""The types of stanzas (section 8.2.3; RFC 6121 section 4.7.1); messages may have any."""
+
+FEATURES = (DISCO_INFO, DISCO_ITEMS, PING)
+"""What the server, its accounts, rooms and occupants have in common."""
+
+SESSION = "{urn:ietf:params:xml:ns:xmpp-session}session"
+"""The tag of a request that older clients make after they have logged in (RFC 3921 section 3)."""
 
 Deliveries = list[tuple[str, str]]
 """Stanzas to send, in this order: the full JID of each recipient, and the XML for it."""
@@ -42,9 +56,16 @@ def tag(name: str, content: str = "", /, **attributes: str | None) -> str:
     return f"<{name}{opening}" + (f">{content}</{name}>" if content else "/>")
 
 
+def is_malformed(stanza: Element) -> bool:
+    """Return whether the type is unknown, or an IQ lacks its ID or its only child."""
+    name, kind = local(stanza.tag), stanza.get("type")
+    lacks = not stanza.get("id") or (kind not in ANSWERS and len(stanza) != 1)
+    return kind not in TYPES.get(name, (kind,)) or (name == "iq" and lacks)
+
+
 def reply(stanza: Element, kind: str, payload: str = "") -> Deliveries:
     """Return an answer to the sender of a stanza; none if the stanza is an answer itself."""
-    if stanza.get("type") in ("error", "result"):
+    if stanza.get("type") in ANSWERS:
         return []
     name, to = local(stanza.tag), stanza.get("from", "")
     xml = tag(name, payload, id=stanza.get("id"), from_=stanza.get("to"), to=to, type=kind)
@@ -63,17 +84,17 @@ def error(stanza: Element, condition: str) -> Deliveries:
 def disco(
     iq: Element, identity: str, features: Iterable[str], *items: str, name: str = "", form: str = ""
 ) -> Deliveries:
-    """Return the answer to ping (XEP-0199) and service discovery (XEP-0030).
+    """Return the answer to ping (XEP-0199), service discovery (XEP-0030) and `SESSION`.
 
     `identity` is a category and a type with a blank between, `items` are JIDs, `form` is XML.
     """
-    asked = iq[0].tag if iq.get("type") == "get" and len(iq) else ""
-    if asked == PINGED:
+    asked = iq[0].tag if iq.get("type") in ("get", "set") and len(iq) else ""
+    if asked == SESSION or (asked == PINGED and iq.get("type") == "get"):
         return reply(iq, "result")
     if asked == f"{{{DISCO_INFO}}}query":
         category, type_ = identity.split()
         info = tag("identity", category=category, type=type_, name=name)
-        info += "".join(tag("feature", var=feature) for feature in features) + form
+        info += "".join(tag("feature", var=feature) for feature in (*FEATURES, *features)) + form
         return reply(iq, "result", tag("query", info, xmlns=DISCO_INFO))
     if asked == f"{{{DISCO_ITEMS}}}query":
         content = "".join(tag("item", jid=jid) for jid in items)

@@ -89,7 +89,7 @@ class Stream:
         `accounts` is called at each attempt, and returns names and passwords.
         """
         # Without TLS, no password is to come in clear.
-        login = SaslLogin(accounts, MECHANISMS if self._tls else MECHANISMS[:1])
+        login = SaslLogin(accounts, MECHANISMS if self._tls else MECHANISMS[:-1])
         await self._open(login.feature)
         while True:
             element = await self.next()

@@ -62,6 +62,9 @@ ACK_REQUEST, ACK = f"{{{SM}}}r", f"{{{SM}}}a"
 PINGED = f"{{{PING}}}ping"
 """The tag of a ping (XEP-0199)."""
 
+LANGUAGE = f"{{{XML_NAMESPACE}}}lang"
+"""The attribute `xml:lang`."""
+
 JOIN = f"{{{MUC}}}x"
 """The tag of the element by which a client asks a room to let it in (XEP-0045, section 7.2)."""
 

@@ -10,6 +10,7 @@ from xml.etree.ElementTree import Element
 
 from slixmpp import ClientXMPP
 
+from bridge.wire.names import LANGUAGE
 from tests.sandbox.wire import LIMIT
 from tests.servers.server import Account, XmppServer
 
@@ -160,6 +161,8 @@ class Company:
     def _line(self, xml: Element) -> str:
         kind = xml.tag.rpartition("}")[2]
         words = [kind, xml.get("from", "").partition("/")[2] or "room", xml.get("type", "")]
+        if (language := xml.get(LANGUAGE, "en")) != "en" and kind == "message":
+            words.append(f"in {language}")  # Prosody adds the language of the stream
         for child in xml.iter():
             space, _, tag = child.tag[1:].rpartition("}")
             match space, tag:

@@ -75,6 +75,13 @@ def condition(told: Deliveries) -> str:
         ("since='2026-01-01T13:00:10+01:00' maxstanzas='1'", "3"),
         ("since='2026-01-01T12:00:10'", "123"),
         ("since='yesterday'", "123"),
+        ("seconds='25'", "23"),
+        ("seconds='25' since='2026-01-01T12:00:20Z'", "3"),
+        ("seconds='0'", ""),
+        (f"seconds='{'9' * 50}'", "123"),
+        ("maxchars='0'", ""),
+        ("maxchars='300'", "3"),
+        ("maxchars='99999'", "123"),
     ],
 )
 def test_as_much_history_comes_as_was_asked_for(asked: str, expected: str) -> None:

@@ -11,12 +11,16 @@ from slixmpp.xmlstream.stanzabase import StanzaBase
 
 from bridge.sandbox.server import HOST, LOBBY, Sandbox
 from bridge.sandbox.stream import UNREAD_LIMIT
-from tests.sandbox.company import configures
+from tests.sandbox.company import configures, enters
 from tests.sandbox.wire import LIMIT, Wire, logged_in
 from tests.servers.server import XmppServer
 from tests.servers.witness import Witness
 
 ROOM = "tea@rooms.localhost"
+PING = "urn:xmpp:ping"
+PINGS = f"<ping xmlns='{PING}'/>"
+DISCOVERS = "<query xmlns='http://jabber.org/protocol/disco#info'/>"
+BEGINS = "<session xmlns='urn:ietf:params:xml:ns:xmpp-session'/>"
 
 
 async def test_a_client_that_does_not_read_is_cut_off(server: Sandbox) -> None:
@@ -117,28 +121,89 @@ async def test_people_write_to_each_other_and_ask_as_on_any_server(
 
     def hear(message: StanzaBase) -> None:
         said.append(message["body"])
-        if len(said) == 2:
+        if len(said) == 4:
             came.set()
 
     async with (
         Witness(xmpp_server, xmpp_server.witness, room, "Wilma") as wilma,
         Witness(xmpp_server, xmpp_server.robot, room, "Robot") as robot,
     ):
-        heard = StanzaPath("message@type=chat")
-        robot.client.register_handler(Callback("chat", heard, hear))
+        for kind in ("chat", "headline"):
+            heard = StanzaPath(f"message@type={kind}")
+            robot.client.register_handler(Callback(kind, heard, hear))
         async with asyncio.timeout(LIMIT):
+            # A bot that never says that it is there gets nothing that goes to its account.
+            early = JID(robot.client.boundjid.bare)
+            wilma.client.send_message(mto=early, mbody="too early", mtype="headline")
+            await wilma.client.plugin["xep_0199"].send_ping(JID(xmpp_server.domain))
             robot.client.send_presence()
             # The server has taken the presence once it answers what came after.
             await robot.client.make_iq_get("jabber:iq:roster").send()  # type: ignore[no-untyped-call]
-            addresses = [robot.client.boundjid.bare, robot.client.boundjid.full]
+            bare = robot.client.boundjid.bare
+            addresses = [bare, robot.client.boundjid.full, f"{bare}/left", bare.upper()]
             for to in addresses:
-                wilma.client.send_message(mto=JID(to), mbody=to, mtype="chat")
+                xml = f"<message to='{to}' type='chat'><body>{to}</body></message>"
+                wilma.client.send_raw(xml)
             await came.wait()
             await wilma.client.plugin["xep_0199"].send_ping(robot.client.boundjid)
             nobody = JID(f"{robot.client.boundjid.bare}/nobody")
             with pytest.raises(IqError):
                 await wilma.client.plugin["xep_0199"].send_ping(nobody)
     assert said == addresses
+
+
+IN_ORDER = {
+    f"<iq type='get' id='q'>{DISCOVERS}</iq>": "iq result",
+    f"<iq to='{{bare}}' type='get' id='q'>{DISCOVERS}</iq>": "iq result",
+    f"<iq to='{{bare}}' type='get' id='q'>{PINGS}</iq>": "iq result",
+    f"<iq to='{{domain}}' type='set' id='q'>{BEGINS}</iq>": "iq result",
+    f"<iq to='{{domain}}' type='get'>{PINGS}</iq>": "iq error",
+    f"<iq to='{{domain}}' id='q'>{PINGS}</iq>": "iq error",
+    "<iq to='{domain}' type='get' id='q'/>": "iq error",
+    "<presence type='away'/>": "presence error",
+    "<presence><status>back</status></presence>": "presence ",
+    "<message id='q' type='chat'><body>to me</body></message>": "message chat",
+    "<message id='q' to='{bare}' type='groupchat'><body>to me</body></message>": "message error",
+}
+"""What a client sends, and the kind and the type of what comes back."""
+
+
+async def test_a_client_is_answered_as_on_any_server(xmpp_server: XmppServer) -> None:
+    answers, came = list[str](), asyncio.Event()
+
+    def see(stanza: StanzaBase) -> StanzaBase:
+        xml = stanza.xml
+        if xml.get("id", "q") == "q" and not xml.get("from", "").startswith(wilma.room):
+            answers.append(f"{stanza.name} {xml.get('type', '')}")
+            came.set()
+        return stanza
+
+    async with Witness(xmpp_server, xmpp_server.witness, xmpp_server.room(), "Wilma") as wilma:
+        client = wilma.client
+        client.add_filter("in", see)
+        for sent in IN_ORDER:
+            came.clear()
+            client.send_raw(sent.format(bare=client.boundjid.bare, domain=xmpp_server.domain))
+            async with asyncio.timeout(LIMIT):
+                await came.wait()
+        info = await client.plugin["xep_0030"].get_info(JID(xmpp_server.domain))
+    assert answers == list(IN_ORDER.values())
+    assert {"http://jabber.org/protocol/disco#info", PING} <= info["disco_info"]["features"]
+
+
+async def test_two_bots_do_not_accept_each_other_for_ever(server: Sandbox) -> None:
+    async with logged_in(server, "bob") as bob, logged_in(server) as wire:
+        bob.send("<presence/>")
+        await bob.until("<presence")
+        to = "to='bob@localhost'"
+        wire.send(f"<presence {to} type='subscribe'/><message {to}><body>Hi</body></message>")
+        assert "subscribe" not in await bob.until("</message>")
+
+
+async def test_a_room_has_no_name_that_other_servers_refuse(server: Sandbox) -> None:
+    async with logged_in(server) as wire:
+        wire.send(enters("debug").replace("{room}", "a room@rooms.localhost"))
+        assert "<jid-malformed " in await wire.until("</presence>")
 
 
 async def test_an_account_can_be_added_at_any_time_and_keeps_its_password() -> None:

@@ -1,3 +1,5 @@
+import re
+
 import pytest
 
 from bridge.sandbox.server import ACCOUNT, LOBBY, Sandbox
@@ -56,8 +58,8 @@ async def test_only_scram_is_offered_and_no_tls() -> None:
     async with Sandbox() as address, Wire.to(address) as wire:
         wire.send(HEADER)
         features = await wire.until("</stream:features>")
-        assert features.count("<mechanism>") == 1
-        assert "<mechanism>SCRAM-SHA-256</mechanism>" in features
+        mechanisms = re.findall("<mechanism>(.*?)</mechanism>", features)
+        assert mechanisms == ["SCRAM-SHA-256", "SCRAM-SHA-1"]  # some libraries know the older alone
         assert "starttls" not in features
 
 

@@ -29,7 +29,7 @@ CAPTCHA_FOR = "{jabber:x:data}x/{jabber:x:data}field[@var='from']/{jabber:x:data
 GIVEN_ID = f"{{{names.STANZA_ID}}}stanza-id"
 ID_OF_OCCUPANT = f"{{{OCCUPANT_ID}}}occupant-id"
 STATUS = f"{{{names.CLIENT}}}status"
-LANGUAGE = f"{{{names.XML_NAMESPACE}}}lang"
+
 
 MARKS = {
     "{urn:xmpp:fallback:0}fallback": "fallback",
@@ -241,14 +241,14 @@ def _in_one_language(stanza: Element, tag: str) -> tuple[str | None, tuple[str, 
     children = stanza.findall(tag)
     if len(children) < 2:
         return (children[0].text or "" if children else None), ()
-    usual = stanza.get(LANGUAGE, "")
+    usual = stanza.get(names.LANGUAGE, "")
 
     def strangeness(child: Element) -> tuple[bool, bool, bool]:
-        language = child.get(LANGUAGE, "").casefold()
+        language = child.get(names.LANGUAGE, "").casefold()
         return language != "", language != usual.casefold(), language.partition("-")[0] != "en"
 
     seen = min(children, key=strangeness)
-    others = (it.get(LANGUAGE) or usual or "und" for it in children if it is not seen)
+    others = (it.get(names.LANGUAGE) or usual or "und" for it in children if it is not seen)
     return seen.text or "", _bounded(others)
 
 
