@@ -109,7 +109,7 @@ class Capture:
             self._succeed(session, examined, stanza)
 
     def pause(self, seconds: float, sessions: Collection[str] | None = None) -> None:
-        """Let the rules find what is overdue by now, on all streams or on those of `sessions`."""
+        """Let the rules find what is overdue by now, in all sessions or in `sessions` alone."""
         pause = Stanza(False, Element(PAUSE), LogPlace("", 0, ""), seconds)
         for session, streams in self._open.items():
             for examined in streams if sessions is None or session in sessions else ():

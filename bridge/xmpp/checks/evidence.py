@@ -302,7 +302,7 @@ class Evidence(NamedTuple):
     bridges: frozenset[str] = frozenset()
     """The nicknames of other debug bridges. Their agents decide what these say."""
     placed: str = ""
-    """A sentence, if the nickname is that of a room, or in another room of the bridge only."""
+    """A sentence if the nickname names a room, or is in another room of the bridge only."""
     named: bool = True
     """Whether the caller named the occupant. If not, others may have been asked to answer."""
     recorded: bool = False
