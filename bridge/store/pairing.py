@@ -77,6 +77,8 @@ class Alike(NamedTuple):
     """Whether a room told it as history: its time is the room's."""
     run: str = ""
     """The run that observed it."""
+    number: int = 0
+    """The id that it has in the file that it came from."""
     asked: float = -inf
     """When that run asked the room to let it in: it heard nothing live that was said before. Minus
     infinity if that is not known, or if it is no message."""

@@ -15,7 +15,7 @@ from bridge.store.decision import asked_by, with_asked
 from bridge.store.errors import AwayStoreError, BusyStoreError, ForbiddenStoreError, StoreError
 from bridge.store.location import Team
 from bridge.store.outbox import Outbox
-from bridge.store.pairing import SAME_SECONDS, STAMP_SECONDS, Wanted, key_of, paired, told_at
+from bridge.store.pairing import SAME_SECONDS, STAMP_SECONDS, Alike, Wanted, key_of, paired, told_at
 from bridge.store.postgresql import PostgresqlDatabase
 from bridge.store.queries import MAX_ID, encoded
 from bridge.store.recorder import clocks
@@ -133,6 +133,10 @@ def known_to(
     taken, known = file.taken(first, last) if rows else set[int](), dict[int, int]()
     # What the file has was compared in the file, unless its clock was too wrong for that.
     kept_from = file.oldest() if rows and abs(ahead) <= SAME_SECONDS else MAX_ID
+
+    def is_later(wanted: Happened, row: Alike) -> bool:
+        return row.number > wanted.row and file.has_row(row.number, row.run, stanza=False)
+
     by = {it: database.observer(it, make=False) for it in {each.observer for each in rows}}
     for place in {_place(each) for each in rows}:
         here = [each for each in rows if _place(each) == place]
@@ -140,10 +144,11 @@ def known_to(
         wanted = [_wanted(each, stays, by[each.observer], ahead) for each in here]
         looked = database.alike(*place, wanted, encoded(own), kept_from, MAX_ID)
         others = database.tenures(*place, first + ahead - 2 * SAME_SECONDS)
-        # Of what is not shared, only a copy of the file has the same row.
+        # Of what is not shared, only a copy of the file has the same row. What a copy brought of
+        # a later row is the event of that row.
         theirs = [
             with_asked(
-                [row for row in alike if each.shared or row.copied],
+                [row for row in alike if row.copied or (each.shared and not is_later(each, row))],
                 each.event["kind"],
                 others,
                 SKEW_SECONDS + STAMP_SECONDS * ("delayedFrom" in each.event),

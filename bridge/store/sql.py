@@ -62,7 +62,7 @@ GIVEN = ("n", "content", "stanza", "seen", "observer", "number", "ours")
 _ALIKE = """
 SELECT given.n, events.id, events.seen / CAST(1000 AS DOUBLE PRECISION), events.stanza,
   events.observer = given.observer, events.event LIKE ?,
-  coalesce((SELECT run FROM runs WHERE runs.id = events.observer), '')
+  coalesce((SELECT run FROM runs WHERE runs.id = events.observer), ''), {number}
 FROM {given} CROSS JOIN entries AS events
 WHERE events.room = (SELECT id FROM places WHERE {place}) AND {same} AND {other}
 """
@@ -246,7 +246,9 @@ class SqlDatabase(ABC):
         text = queries.encoded([dict(zip(GIVEN, it, strict=True)) for it in given])
         place = self._where(jid=room, domain=domain)
         for same in (_NAMED, _NEAR):
-            statement = _ALIKE.format(given=self.GIVEN, place=place, same=same, other=self.OTHER)
+            statement = _ALIKE.format(
+                given=self.GIVEN, place=place, same=same, other=self.OTHER, number=self.NUMBER
+            )
             for n, *row in self.all(statement, (_TOLD, text, *self._values(room, domain), *others)):
                 rows[n].append(Alike(*row))
         return rows

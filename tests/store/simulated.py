@@ -169,6 +169,7 @@ class File(Table):
                     it.seen,
                     it.happened.key and it.happened.key.stanza,
                     run=it.observer.run,
+                    number=it.number,
                 )
                 for it in self.near(each)
                 if (each.ours if it.observer.run == run else it.happened.shared)
@@ -239,6 +240,7 @@ class Box:
     def __init__(self, file: File) -> None:
         self.file, self.name, self.now = file, file.name, file.now
         self.own, self.taken, self.oldest = file.own, file.taken, file.oldest
+        self.has_row = file.has_row
 
     def batch(self) -> Shipment:
         file = self.file
@@ -367,6 +369,7 @@ class Base(Table):
                 Alike(
                     it.id, it.seen, it.happened.key and it.happened.key.stanza,
                     self.observer(it.observer, make=False) == each.by, run=it.observer.run,
+                    number=it.number,
                 )
                 for it in self.near(each)
                 if it.id <= until and is_other(it, each)

@@ -8,7 +8,9 @@ from tests.store.simulated import play
 
 SCHEDULES = 1_000
 MORE_SCHEDULES = 100_000
-FAILED = (11_288, 25_695, 53_031, 100_055, 102_378, 341_352, 725_462, 3_014_943, 3_024_925)
+FAILED = (
+    11_288, 25_695, 53_031, 100_055, 102_378, 341_352, 725_462, 774_446, 3_014_943, 3_024_925,
+)  # fmt: skip
 """The seeds of schedules that once broke a promise, from beyond the first thousand."""
 
 
