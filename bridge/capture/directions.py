@@ -62,6 +62,10 @@ _TOKEN = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_]+|[-=~]*[<>]+[-=~]*|[
 _ARROW = re.compile(r"[-=~]*(>{2,})|[-=~]+(>)|=?(<{2,})[-=~]*|(<)[-=~]+")
 _ACTOR = re.compile(r"\bserver\s+$", re.IGNORECASE)
 """Matches `server` before a word such as `sends`: the client receives what the server sends."""
+_PARTIES = re.compile(r"[\w#]\s?\0\s?[\w#]")
+"""Matches the names around an arrow, such as `S -> C`: it points the same way for both."""
+_DENIED = re.compile(r"\W{1,4}(?:false|no)\b", re.IGNORECASE)
+"""Matches behind a word that is a flag, such as `"incoming": false`."""
 _REMARK = re.compile(r"\s*(?:\([^()]*\)|\[[^\[\]]*\])[^\w<>→⇒⮊←⇐⮈]*$")
 _KEY = re.compile(r"""\W*[\w-]+["']?\s*[:=]\W*""")
 _MEMBER = re.compile(r"""\W*[\w-]+["']?\s*[:=]\W*\w+\W*""")
@@ -189,11 +193,16 @@ def _words_in(shape: str) -> list[Word]:
             continue
         behind = shape[token.end() :]
         is_last = not any(each.isalnum() for each in behind)
+        before = shape[: token.start()]
+        key = f"{before}\0{behind}"
         strong = text not in formats.WEAK_WORDS and (text not in formats.ALONE_WORDS or is_last)
-        key = f"{shape[: token.start()]}\0{behind}"
-        if sent and _ACTOR.search(shape[: token.start()]):
+        if not text.isalpha() and _PARTIES.search(key):
+            strong = False
+        if sent and _ACTOR.search(before):
             sent = False
-        words.append(Word(re.sub(r"\d", "#", key), sent, strong, shape[: token.start()]))
+        if _DENIED.match(behind):
+            sent = not sent
+        words.append(Word(re.sub(r"\d", "#", key), sent, strong, before))
     return words
 
 
@@ -422,7 +431,9 @@ class Directions:
         for other in self._shapes.values():
             if len(other.hints) == 1 and side not in other.hints:
                 pairs = zip(tokens, theirs := other.text.split(), strict=False)
-                if len(theirs) == len(tokens) and sum(a != b for a, b in pairs) == 1:
+                changed = [pair for pair in pairs if len({*pair}) > 1]
+                is_swapped = len(changed) == 2 and changed[0] == changed[1][::-1]
+                if len(theirs) == len(tokens) and (len(changed) == 1 or is_swapped):
                     return side
         return None
 

@@ -7,12 +7,13 @@ from tests.capture import typed
 from tests.capture.logs import captured, examined
 
 FORMATS = typed.FIRST | typed.SECOND | typed.THIRD
+SESSIONS = typed.SESSIONS | typed.MIDDLES
 
 
-@pytest.mark.parametrize("trouble", typed.SESSIONS)
+@pytest.mark.parametrize("session", SESSIONS)
 @pytest.mark.parametrize("name", FORMATS)
-def test_a_format_typed_from_memory_is_read(name: str, trouble: str) -> None:
-    parts = typed.SESSIONS[trouble]
+def test_a_format_typed_from_memory_is_read(name: str, session: str) -> None:
+    parts, trouble = SESSIONS[session], session.removesuffix("in the middle").strip()
     lines = typed.written(FORMATS[name], parts).split("\n")
     assert [each.sent for each in captured(*lines)] == [sent for sent, _ in parts]
     findings = [finding for stream in examined(*lines) for finding in stream.findings()]

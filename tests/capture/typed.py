@@ -169,6 +169,13 @@ SESSIONS: dict[str, tuple[Part, ...]] = {
 }
 """Sessions by the trouble in them; "" has none."""
 
+MIDDLES = {
+    f"{trouble} in the middle": parts[len(_LOGIN) :]
+    for trouble, parts in SESSIONS.items()
+    if trouble != "login"
+}
+"""The same without the login, as people paste them."""
+
 
 def _clock(number: int) -> str:
     return f"10:{number // 60 % 60:02}:{number % 60:02}"
@@ -450,6 +457,22 @@ def _page(sent: bool, xml: str, n: int) -> str:
     return f"<b>{_clock(n)}</b> {'SENT' if sent else 'RECEIVED'}: {html.escape(spread)}<br/>"
 
 
+def _parties(sent: bool, xml: str, n: int) -> str:
+    return f"{_clock(n)} {'C->S' if sent else 'S->C'} {xml}"
+
+
+def _parties_apart(sent: bool, xml: str, n: int) -> str:
+    return f"{_clock(n)} xmpp: {'bot --> prosody' if sent else 'prosody --> bot'}: {xml}"
+
+
+def _flag(sent: bool, xml: str, n: int) -> str:
+    return f"level=debug incoming={'no' if sent else 'yes'} stanza={json.dumps(xml)}"
+
+
+def _flag_behind(sent: bool, xml: str, n: int) -> str:
+    return json.dumps({"at": n, "xml": xml, "outgoing": sent})
+
+
 THIRD: dict[str, Callable[[bool, str, int], str]] = {
     "Elasticsearch": _nested,
     "JSON in Docker's": _docker,
@@ -471,5 +494,9 @@ THIRD: dict[str, Callable[[bool, str, int], str]] = {
     "an array of objects": _array,
     "a key behind": _key_behind,
     "a browser's console with the function behind": _console,
+    "an arrow between parties": _parties,
+    "an arrow between names": _parties_apart,
+    "a flag": _flag,
+    "a flag behind": _flag_behind,
 }
 """Formats typed from memory; the reader did not read them at the first try."""
