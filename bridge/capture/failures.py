@@ -29,10 +29,14 @@ MAX_SAID = 64
 MAX_WORDS = 200
 """Characters of the exception's own words that are kept."""
 
+_UNNAMED = r"\.[^\s(]+\((?:SourceFile|Unknown Source|Native Method)"
+"""What Java writes behind a class if it does not know the file."""
+
 _FRAME = re.compile(
     r"(?:\bFile \"|\bat |\bfrom |\bin |#\d+ |\s|\()(?:file://(?:/(?=[A-Za-z]:))?)?"
-    r"(?P<file>(?:[A-Za-z]:)?[^\s\"'()<>:]*[^\s\"'()<>:/\\](?:\.[A-Za-z]\w{0,5}|(?=\", line )))"
-    r"(?:\"?, line |:line |:|\()(?P<line>\d+)\b"
+    r"(?P<file>(?:[A-Za-z]:)?[^\s\"'()<>:]*[^\s\"'()<>:/\\](?:\.[A-Za-z]\w{0,5}|(?=\", line )"
+    rf"|(?={_UNNAMED})))(?:\"?, line |:line |:|\(|{_UNNAMED}:?)"
+    r"(?P<line>\d+\b|(?<=SourceFile)|(?<=Unknown Source)|(?<=Native Method))"
 )
 """A file and a line of it, as in `File "bot.py", line 3`, `at f (file:///srv/bot.js:3:7)`,
 `at Bot.f(Bot.java:3)`, `in C:\\bot.cs:line 3`, `#0 /srv/bot.php(3)`, `	/srv/bot.go:3 +0x1d`."""
@@ -42,7 +46,7 @@ _RUBY = re.compile(r"(?:^|\s)(?P<file>\S+\.rb):(?P<line>\d+):in ")
 
 _IS_FRAME = re.compile(
     r"(?:\bFile \".*\", line \d|(?:^|[:\ufe55\]]\s)\W*at \S|^\s+from \S|#\d+ "
-    r"|^\s+(?:\([^()]+\) )?\S+\.(?:go|rs|exs?|erl):\d)"
+    r"|^\s+(?:\([^()]+\) )?\S+\.(?:go|rs|exs?|erl):\d|^\s+\S+\.rb:\d+:in [`'][^']*'$)"
 )
 """What a line of a trace begins with or has, whatever a logger writes before it."""
 
@@ -77,6 +81,7 @@ class Failure(NamedTuple):
     """What the exception says: a stranger's words may be in it."""
     file: str
     line: int
+    """0 if the log does not tell it."""
     number: int
     """In which line of the log it is named."""
     seconds: float | None = None
@@ -104,7 +109,8 @@ class Failure(NamedTuple):
     def sentence(self) -> str:
         """The part of a sentence that names it."""
         words = f" ({quoted(self.words)})" if self.words else ""
-        return f"{quoted(self.name)}{words} in {quoted(self.file)}, line {self.line}"
+        line = f", line {self.line}" if self.line else ""
+        return f"{quoted(self.name)}{words} in {quoted(self.file)}{line}"
 
 
 class Failures:
@@ -181,7 +187,7 @@ class Failures:
     def _add(self, frame: re.Match[str], text: str) -> None:
         said = next((number for words, number in self._said.items() if words in text), 0)
         self._said_in = said if not self._frames else self._said_in and said
-        frames = [*self._frames, (frame["file"], int(frame["line"][:9]))]
+        frames = [*self._frames, (frame["file"], int(frame["line"][:9] or 0))]
         own = [each for each in frames if not _LIBRARY.search(each[0])]
         kept = own or frames
         self._frames, self._others = [kept[0], kept[-1]], 0

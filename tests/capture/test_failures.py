@@ -47,6 +47,7 @@ RUBY = """\
 Weather::CityError: oslo
 \tfrom /srv/bot.rb:31:in `on_message'
 \tfrom /usr/lib/gems/blather.rb:7:in `call'"""
+PLACES = "    /usr/lib/gems/xmpp.rb:3:in `block in send'\n    /srv/bot.rb:31:in 'Bot#on_message'"
 PHP = """\
 PHP Fatal error:  Uncaught TypeError: oslo in /srv/bot.php:31
 Stack trace:
@@ -141,10 +142,30 @@ TRACES = {
         "/srv/bot.rb:31:in `on_message': oslo (Weather::CityError)\n\tfrom /srv/bot.rb:7:in `run'",
         ("CityError", "/srv/bot.rb"),
     ),
+    "Ruby, the name alone, and places without a word": (
+        f"12:00 WARN -- : EXCEPTION:\n    IOError\n    closed\n{PLACES}",
+        ("IOError", "/srv/bot.rb"),
+    ),
+    "Java, a program without the names of its files": (
+        "\n".join(
+            f"04-25 19:39:15 1-2/x W/System.err: {line}"
+            for line in JAVA.replace("Bot.java:31", "Unknown Source:31").split("\n")
+        ),
+        ("NullPointerException", "org.example.Bot"),
+    ),
+    "Java, a program with other names": (
+        JAVA.replace("Bot.java:31", "SourceFile:31"),
+        ("NullPointerException", "org.example.Bot"),
+    ),
     "PHP": (PHP, ("TypeError", "/srv/bot.php")),
     "Go": (GO, ("panic", "/srv/bot.go")),
     "Elixir": (ELIXIR, ("MatchError", "lib/bot.ex")),
 }
+
+
+def test_a_class_is_named_if_the_log_knows_no_line_of_it() -> None:
+    (failure,) = failures(JAVA.replace("Bot.java:31", "Unknown Source"))
+    assert failure.sentence == '"NullPointerException" ("oslo") in "org.example.Bot"'
 
 
 def failures(log: str) -> list[Failure]:
