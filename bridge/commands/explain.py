@@ -54,7 +54,7 @@ def run(parsed: argparse.Namespace) -> int:
         complain(f"xmpp-bridge: {how_to(begin)}\n{one_line(_nothing_read(capture, begin))}")
         return USAGE
     capture.finish()
-    streams = [it for it in capture.streams if _fits(it, parsed.account, parsed.nickname)]
+    streams = _picked(capture.streams, parsed.account, parsed.nickname)
     if not streams:
         named = _names(capture.streams, parsed.account)
         raise UsageError(
@@ -145,18 +145,25 @@ def _has_address(element: Element) -> bool:
     return element.tag in STANZA_TAGS and not {"from", "to"}.isdisjoint(element.attrib)
 
 
-def _fits(examined: Examined, account: str | None, nickname: str | None) -> bool:
-    """Whether a stream is of this account, and of an occupant with this nickname."""
-    stream = examined.stream
-    is_theirs = not account or lower_bare(stream.client.account) == lower_bare(account)
-    rooms = stream.rooms.by_jid.values()
-    return is_theirs and (not nickname or any(room.is_under(nickname) for room in rooms))
+def _picked(streams: list[Examined], account: str | None, nickname: str | None) -> list[Examined]:
+    """Return the streams of an account, and of the clients that are occupants with this nickname.
+
+    An error in a log that names no account at all, or no nickname, may be theirs.
+    """
+    failed, asked = any(each.has_error() for each in streams), lower_bare(account or "")
+    if asked and not (failed and not any(each.stream.client.account for each in streams)):
+        streams = [each for each in streams if each.client == asked]
+    seats = [(each.client, room) for each in streams for room in each.stream.rooms.by_jid.values()]
+    if nickname and not (failed and not any(room.nickname for _, room in seats)):
+        clients = {client for client, room in seats if room.is_under(nickname)}
+        streams = [each for each in streams if each.client in clients]
+    return streams
 
 
 def _names(streams: list[Examined], account: str | None) -> list[str]:
     """Return the names that the log has: nicknames of the account's streams, or accounts."""
     names = {lower_bare(each.stream.client.account) for each in streams}
-    if of_account := [each for each in streams if _fits(each, account, None)]:
+    if of_account := _picked(streams, account, None):
         names = {room.nickname for each in of_account for room in each.stream.rooms.by_jid.values()}
     return sorted(names - {""})
 

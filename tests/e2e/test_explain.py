@@ -64,6 +64,19 @@ def test_one_client_is_picked_or_the_others_are_named(option: str, name: str) ->
     assert explain(option, "x", text="SEND: <presence/>").stderr.rstrip().endswith("names nobody")
 
 
+LOGIN_REFUSED = [*LOGIN[:4], f"<<< <failure xmlns='{SASL}'><not-authorized/></failure>"]
+
+
+@pytest.mark.parametrize("options", [("--account", "bot@example.org"), ("--nickname", "bot")])
+@pytest.mark.parametrize("before", [[], [*HEALTHY, ">>> </stream:stream>"]])
+def test_a_login_that_failed_is_not_hidden_from_who_names_the_client(
+    before: list[str], options: tuple[str, str]
+) -> None:
+    ran = explain(*options, text="\n".join([*before, *LOGIN_REFUSED]))
+    assert ran.returncode == 1
+    assert "refused the login" in ran.stdout.splitlines()[-1]
+
+
 def test_the_command_that_should_be_answered_is_told_by_the_user() -> None:
     asked = said("Ann", "!ping")
     text = "\n".join(timed(*HEALTHY, asked, "pause 11", *["<<< <presence/>"] * 2))
@@ -89,7 +102,7 @@ def test_a_note_is_shown_only_where_everything_is_asked_for() -> None:
 def test_a_log_that_stops_while_tls_begins_says_so() -> None:
     tls = "xmlns='urn:ietf:params:xml:ns:xmpp-tls'"
     shown = explain(text=f">>> <starttls {tls}/>\n<<< <proceed {tls}/>").stdout
-    assert "No error was found. stdin:2: No stanza came after TLS was begun: " in shown
+    assert "error is not known. stdin:2: No stanza came after TLS was begun: " in shown
     trace = PYTHON.replace("KeyError: 'oslo'", "ssl.SSLCertVerificationError: self-signed")
     ran = explain(text=f">>> <starttls {tls}/>\n<<< <proceed {tls}/>\n{trace}\n")
     assert ran.returncode == 1
