@@ -110,6 +110,9 @@ stops-at-question: login; note, RFC 6120, 4.3
 stops-at-offer: login; note, RFC 6120, 6.3.3
     No stanza came after the server had offered {offered}: the client may use none of these.
     -> See in the client's other lines why it did not log in.
+stops-in-part: login; note, RFC 6120, 6
+    The log ends in a stanza that it has only in part, and does not show that the client got in.
+    -> Run explain on more of the log.
 refused-login: login; error, RFC 6120, 6.5
     {message}
     -> {hint}
@@ -250,6 +253,9 @@ not-rejoined: join; error, XEP-0045, 7.2
 not-yet-rejoined: join; note, XEP-0045, 7.2
     The client logged in again, and the log ends before it asks to join the room {room} again.
     -> Let the client join its rooms after each login, and not only after the first.
+stops-at-join: join; note, XEP-0045, 7.2.2
+    The log has no answer of the room {room} to the client's request to be let in.
+    -> See in the client's other lines whether it still waits; run explain on more of the log.
 created: join; note, XEP-0045, 10.1
     The room {room} was not there, and the client made it by joining: some servers let others in
     only once its owner has set it up.

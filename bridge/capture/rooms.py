@@ -201,10 +201,11 @@ class Rooms:
         return not (self.by_jid or self.former or self.spoke_outside)
 
     def conclusion(self) -> Iterator[Finding]:
-        """Note for which former rooms the client has not asked until the log ends."""
+        """Note for which rooms the client has not asked, or has no answer, until the log ends."""
+        notes = {"rejoin": "not-yet-rejoined", "join": "stops-at-join"}
         for (kind, _, _), awaited in self.waiting.open.items():
-            if kind == "rejoin":
-                yield cause("not-yet-rejoined", awaited.stanza.place, about=awaited.what)
+            if kind in notes:
+                yield cause(notes[kind], awaited.stanza.place, about=awaited.what)
 
     def lose(self) -> None:
         """Allow for a hole in the log, which may hide that a room let the client in."""

@@ -111,7 +111,8 @@ class Stream:
         """Note at the end of a stream what the log cannot show, although something may be wrong."""
         self.asked = self.talk.asked
         yield from self.talk.conclusion()
-        yield from self.rooms.conclusion()
+        if self.client.has_received:
+            yield from self.rooms.conclusion()
         login = self.login
         stops = login.restarting and login.began_tls and not login.authenticated
         if stops and self.ending.last is not None:
@@ -128,6 +129,9 @@ class Stream:
             yield cause("stops-at-offer", last.place, offered=quoted(offered))
         elif last and last.element.tag == FEATURES and login.offer and not login.tried:
             yield from given_up(login, self.client, last)
+        elif last and last.element.tag == HOLE and login.headers and not self.client.bound:
+            if self.rooms.is_empty:
+                yield cause("stops-in-part", last.place)
         elif last and self.client.is_complete and self.client.bound and self.rooms.is_empty:
             yield cause("roomless", last.place)
 

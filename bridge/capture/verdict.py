@@ -29,9 +29,9 @@ the same address, or about the stream to the address's server.
 
 TOLD = frozenset(
     (  # noqa: SIM905 - as a set it would take twelve lines
-        "stops-at-tls stops-at-question stops-at-offer doubted other-error refused-request "
-        "refused-outside untold excerpt unheard one-sided died failed renamed not-yet-rejoined "
-        "roomless"
+        "stops-at-tls stops-at-question stops-at-offer stops-in-part stops-at-join doubted "
+        "other-error refused-request refused-outside untold excerpt unheard one-sided died failed "
+        "renamed not-yet-rejoined roomless"
     ).split()
 )
 """The causes of notes that the verdict adds to "No error was found", so that it hides no error."""
@@ -44,7 +44,10 @@ NO_ERROR = "No error was found."
 UNKNOWN = "Whether there was an error is not known."
 """The verdict if there is a finding whose cause is in `DOUBTS`."""
 
-DOUBTS = frozenset({"doubted", "untold", "excerpt", "died"})
+STOPS = frozenset({each for each in TOLD if each.startswith("stops-")})
+"""The log ends before the client has a session, or before a room has answered it."""
+
+DOUBTS = STOPS | {"doubted", "untold", "excerpt", "died"}
 """An entry may be a stranger's words that the program printed; the log does not tell why a request
 was refused, or has little but such a request; or the program failed, and nothing follows."""
 

@@ -11,6 +11,7 @@ from bridge.wire.names import HEADER as HEADER_TAG
 from bridge.wire.names import STREAM_ERROR as STREAM_ERROR_TAG
 from tests.capture.logs import (
     ACCOUNT,
+    ASK,
     BIND,
     HEADER,
     JOIN,
@@ -381,7 +382,7 @@ NAMED: dict[str, tuple[list[str], str]] = {
     ),
     "an offer, and nothing after it": (
         [f">>> {HEADER}", f"<<< {HEADER}", OFFER.format(MECHANISMS)],
-        'bot.log:3: No stanza came after the server had offered "SCRAM-SHA-1"',
+        'not known. bot.log:3: No stanza came after the server had offered "SCRAM-SHA-1"',
     ),
     "an offer of TLS, and nothing after it": (
         [f">>> {HEADER}", f"<<< {HEADER}", OFFER.format(STARTTLS)],
@@ -642,6 +643,14 @@ NAMED: dict[str, tuple[list[str], str]] = {
     "a refused session over HTTP, cut off in a server's log": (
         ["SENT(null): " + TERMINATE[:-2].format("item-not-found") + " mes... [44 more]"],
         "knows no such session",
+    ),
+    "a login that the log has only in part": (
+        [f">>> {HEADER}", f"<<< {HEADER}", OFFER.format(MECHANISMS)[:40]],
+        "not known. bot.log:3: The log ends in a stanza that it has only in part, and",
+    ),
+    "a join that nobody answers": (
+        [PING, ASK],
+        f'not known. bot.log:2: The log has no answer of the room "{ROOM}"',
     ),
     "a failure that nothing follows": ([PING, *TRACE], "No stanza came after that failure."),
     "a resource that the log's end leaves open": (
