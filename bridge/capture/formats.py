@@ -108,7 +108,7 @@ aioxmpp: aioxmpp: logging.basicConfig(level=logging.DEBUG)
 nbxmpp|gajim: nbxmpp: logging.getLogger('nbxmpp').setLevel(logging.DEBUG)
 xmpppy|xmpp.simplexml: xmpppy: xmpp.Client(SERVER, debug=['always', 'nodebuilder'])
 (?<!lib)strophe|converse: Strophe, Converse: xmlInput and xmlOutput, or loglevel: 'debug'
-xmpp.?js|@xmpp/|node_modules: @xmpp/client: require('@xmpp/debug')(xmpp, true)
+xmpp.?js|@xmpp/|node_modules|\\[Circular: @xmpp/client: require('@xmpp/debug')(xmpp, true)
 libstrophe|profanity: libstrophe, Profanity: XMPP_LEVEL_DEBUG, or profanity -l DEBUG
 \\bsmack(?!s)|igniterealtime: Smack: SmackConfiguration.DEBUG = true
 mellium: mellium.im/xmpp: xmpp.StreamConfig with TeeIn and TeeOut

@@ -176,6 +176,7 @@ def test_what_is_no_log_is_said_with_what_was_looked_for(tmp_path: Path) -> None
         ("DEBUG slixmpp.xmlstream: connected", "logging.DEBUG"),
         ("at org.igniterealtime.x(X.java:1)", "SmackConfiguration.DEBUG"),
         ("in node_modules/x.js", "@xmpp/debug"),
+        ("  parent: [Circular],", "@xmpp/debug"),
         ("XmppJs: iq from ann@ejabberd.example/gajim.1", "@xmpp/debug"),
         ("ruby-3.3.0@chat/gems/blather-2.0.0/lib/x.rb:232:in `call'", "Blather"),
         ("c2s1 info Client connected in mod_c2s", "stanza_debug"),
