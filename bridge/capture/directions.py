@@ -109,6 +109,14 @@ class Shape:
         self.hints = Counter[bool]()
         """What its stanzas look like by themselves."""
 
+    def sides(self) -> dict[bool, int]:
+        """Return how many of its stanzas only the client sends, and how many only the others."""
+        certain_, nameless, of_rooms = self.evidence
+        return {
+            True: certain_[True] + nameless[True],
+            False: certain_[False] + of_rooms[False],
+        }
+
 
 _unlearned = lru_cache(maxsize=MAX_SHAPES)(Shape)
 """Returns a shape without counts, for entries whose direction need not be learned."""
@@ -310,6 +318,8 @@ class Directions:
         self._shapes: dict[str, Shape] = {}
         self._words = defaultdict[str, set[bool]](set)
         """Which words stand in the same place, by the shape without them."""
+        self._sides = defaultdict[str, set[bool]](set)
+        """Which sides' stanzas stand behind words in the same place, by the shape up to them."""
         self._places = Counter[str]()
         self._most = 0
         """The most entries of a place."""
@@ -347,6 +357,10 @@ class Directions:
                 shape.evidence[NAMELESS][True] += 1
             if is_of_room or element.find(names.JOIN) is not None:
                 shape.evidence[OF_ROOMS][not is_of_room] += 1
+        if not shape.has_session:
+            met = {side for side, count in shape.sides().items() if count}
+            for word in shape.words:
+                self._sides[word.family] |= met
 
     def place_of(self, text: str) -> str:
         """Return the logger's place of a shape: the shape without its word and time."""
@@ -409,7 +423,8 @@ class Directions:
             return shape.word
         met = self._words
         opposed = [it for it in shape.words if (not it.says_sent) in met[it.key] | met[it.family]]
-        strong = [each for each in shape.words if each.is_strong]
+        # One word for both sides names none.
+        strong = [it for it in shape.words if it.is_strong and len(self._sides[it.family]) < 2]
         sides = {each.says_sent for each in shape.words}
         agreed = shape.words if len(sides) == 1 and sides == {*shape.hints} else []
         for words in ([each for each in opposed if each.is_strong], opposed, strong, agreed):
@@ -450,11 +465,7 @@ class Directions:
                 count[word is not None] += shape.entries
             if word is None or not shape.is_beside:
                 continue
-            certain_, nameless, of_rooms = shape.evidence
-            sides = {
-                True: certain_[True] + nameless[True],
-                False: certain_[False] + of_rooms[False],
-            }
+            sides = shape.sides()
             agreed += sides[word.says_sent]
             contrary += sides[not word.says_sent]
         return not (agreed and contrary) and count[True] >= LEAST_BESIDE * count.total()

@@ -473,6 +473,14 @@ def _flag_behind(sent: bool, xml: str, n: int) -> str:
     return json.dumps({"at": n, "xml": xml, "outgoing": sent})
 
 
+def _number(sent: bool, xml: str, n: int) -> str:
+    return f"{_clock(n)} stanza outgoing={int(sent)} {xml}"
+
+
+def _logger(sent: bool, xml: str, n: int) -> str:
+    return f"{_clock(n)} xmpp/send_log: {'bot' if sent else 'muc'} {xml}"
+
+
 THIRD: dict[str, Callable[[bool, str, int], str]] = {
     "Elasticsearch": _nested,
     "JSON in Docker's": _docker,
@@ -498,5 +506,7 @@ THIRD: dict[str, Callable[[bool, str, int], str]] = {
     "an arrow between names": _parties_apart,
     "a flag": _flag,
     "a flag behind": _flag_behind,
+    "a flag as a number": _number,
+    "a logger named for one side": _logger,
 }
 """Formats typed from memory; the reader did not read them at the first try."""
