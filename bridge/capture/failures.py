@@ -52,7 +52,7 @@ _IS_FRAME = re.compile(
 
 _EXCEPTION = re.compile(
     r"(?:^|[\s:(\"'])(?P<name>(?:[A-Za-z_]\w*(?:\.|::|\$))*"
-    r"(?:[A-Za-z_]\w*(?:Error|Exception|Fault|Timeout)(?=[:\s)]|$)|(?:Error|Exception)(?=: )))"
+    r"(?:[A-Za-z_]\w*(?:Error|Exception|Fault|Timeout)(?=[:\s)]|$)|(?:Error|Exception)(?=: |\) )))"
     r"(?:(?:: ?|\) )(?P<words>.*))?"
 )
 """An exception's name, and its words behind a colon, or as Elixir writes it, in parentheses."""

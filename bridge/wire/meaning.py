@@ -121,9 +121,13 @@ MEANINGS = rows_of("""
 old-login: not-acceptable bad-request conflict service-unavailable feature-not-implemented; later
     {domain} refused the login of {account} ({condition}){why}.
     -> Best let it log in by SASL, else send a resource that is free, and no password in clear.
-sasl old-login: not-authorized invalid-authzid; never
+sasl old-login: not-authorized; never
     {domain} refused the login of {account}{why}.
     -> Check {login}: one of them may be wrong.
+sasl: invalid-authzid; never
+    {domain} refused the login of {account} ({condition}){why}.
+    -> The account for which it asked to act (authzid) is another than its own, or malformed: let it
+    send none, and check {login}.
 sasl: credentials-expired; never
     The password of {account} has expired{why}.
     -> Have a new one set, and correct {login}.

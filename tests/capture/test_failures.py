@@ -159,6 +159,10 @@ TRACES = {
     ),
     "PHP": (PHP, ("TypeError", "/srv/bot.php")),
     "Go": (GO, ("panic", "/srv/bot.go")),
+    "Elixir, an exception of the plainest kind": (
+        ELIXIR.replace("MatchError", "Bot.Error"),
+        ("Error", "lib/bot.ex"),
+    ),
     "Elixir": (ELIXIR, ("MatchError", "lib/bot.ex")),
 }
 
