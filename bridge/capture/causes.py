@@ -97,6 +97,9 @@ tls-refused: tls; error, RFC 6120, 5.4.2.2
 failed-at-tls: tls; error, RFC 6120, 5.4.3.2
     TLS was begun, and the program failed before another stanza came: {failure}.
     -> If that is about the certificate: check its names, its dates, and what the client trusts.
+left-at-tls: tls; error, RFC 6120, 5.4.3.2
+    The client asked for TLS, and ended the stream before it was secure.
+    -> Its own log may say why, most often that it does not trust the certificate, or has no TLS.
 failed-at-login: login; error, RFC 6120, 6.4
     The client began its login, and the program failed before that was over: {failure}.
     -> See what it waited for, and how long; a slow server may need more time than it gives.

@@ -43,6 +43,8 @@ class LoginState:
     offers_tls: bool = False
     requires_tls: bool = False
     began_tls: bool = False
+    is_securing: bool = False
+    """Whether TLS was asked for, and nothing else has passed since but the client's presence."""
     lacks_tls: bool = False
     """Whether it was found that the client did not begin TLS."""
     offer: str = ""
@@ -95,6 +97,7 @@ class LoginState:
         for rule in rules:
             yield from rule(self, client, stanza)
         space, name = split(element.tag)
+        self.is_securing = self.is_securing and stanza.sent and name == "presence"
         match space:
             case names.SASL | names.SASL2:
                 self._take_sasl(client, name, element)
@@ -102,7 +105,8 @@ class LoginState:
             case names.SM:
                 self._take_management(client, element, sent=stanza.sent)
             case names.TLS | names.COMPRESS if name != "failure":
-                self.began_tls = self.began_tls or space == TLS
+                self.is_securing = space == TLS
+                self.began_tls = self.began_tls or self.is_securing
                 self.restarting = name in {"proceed", "compressed"}
             case names.STREAMS if name in {"stream", "features"}:
                 client.is_complete = client.is_complete or client.count == 1
@@ -117,8 +121,8 @@ class LoginState:
                 if not stanza.sent:
                     self.authenticated = client.bound = True
             case "" if name in STANZA_TAGS:
-                self.tried = self.tried or stanza.sent  # the login before SASL is an iq
                 if name == "iq":
+                    self.tried = self.tried or stanza.sent  # so did a client log in before SASL
                     self._take_bind(client, stanza)
                 if not (stanza.sent or client.account):  # what came is addressed to the client
                     client.account = element.get("to", "")[:MAX_TEXT]
@@ -268,6 +272,8 @@ def given_up(login: LoginState, client: Entity, stanza: Stanza) -> Iterator[Find
     if login.mechanism:
         when = "after the server's challenge" if login.challenges else "before the server answered"
         yield cause("given-up", stanza.place, mechanism=quoted(login.mechanism), when=when)
+    elif login.is_securing and stanza.element.tag == FOOTER:
+        yield cause("left-at-tls", stanza.place)
     elif login.offer and not login.tried and (login.mechanisms or not login.offers_tls):
         is_doubtful = stanza.seconds is None or not login.has_own_header
         if stanza.element.tag == names.HEADER and is_doubtful:

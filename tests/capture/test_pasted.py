@@ -380,6 +380,17 @@ NAMED: dict[str, tuple[list[str], str]] = {
         [f">>> {HEADER}", f"<<< {HEADER}", OFFER.format("<register xmlns='x'/>"), CLOSE],
         "no way to log in (in line 3)",
     ),
+    "TLS asked for, and given up": (
+        [
+            *[f">>> {HEADER}", f"<<< {HEADER}", OFFER.format(STARTTLS + MECHANISMS)],
+            *[f">>> {STARTTLS}", ">>> <presence type='unavailable'/>", CLOSE],
+        ],
+        "bot.log:6: The client asked for TLS, and ended the stream before it was secure",
+    ),
+    "a login for another account": (
+        [f"<<< <failure xmlns='{SASL}'><invalid-authzid/></failure>"],
+        "refused the login of the client (invalid-authzid). The account for which it asked",
+    ),
     "an offer, and nothing after it": (
         [f">>> {HEADER}", f"<<< {HEADER}", OFFER.format(MECHANISMS)],
         'not known. bot.log:3: No stanza came after the server had offered "SCRAM-SHA-1"',
