@@ -118,6 +118,7 @@ def test_a_status_in_the_room_says_what_the_bridge_may_do_there(
     status = _status(Played(picture), configuration)
     assert status["self"] == {"role": role, "affiliation": "none", "voice": voice}
     assert status.get("moderated") is moderated
+    assert any("no voice" in it for it in status.get("warnings", ())) is not voice
     out = _status(Played(dataclasses.replace(picture, occupants=())), configuration)
     assert not {"self", "moderated"} & out.keys()
 

@@ -261,12 +261,13 @@ class _Visitor:
             recorder.begin("join")
             await membership.join(membership.place.nickname, history=False)
             recorder.add_finding(f"entered as {quoted(membership.occupant.partition('/')[2])}")
-            self.outcome.created = membership.status().room_created
-            if self.outcome.created:
+            status = membership.status()
+            self.outcome.created, self.outcome.voiceless = status.room_created, status.voiceless
+            if status.room_created:
                 recorder.add_finding("the room did not exist before: joining made it")
                 recorder.advice = CREATED_HINT
                 await self._find_candidates()
-            elif membership.status().persistent is False:
+            elif status.persistent is False:
                 recorder.add_finding(TEMPORARY[0].lower() + TEMPORARY[1:])
             recorder.begin("occupants")
             recorder.add_finding(self._names_of_others())

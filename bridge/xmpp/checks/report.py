@@ -130,6 +130,8 @@ class Visit:
     """Why the visit ended early, if it did."""
     created: bool = False
     """Whether joining made the room."""
+    voiceless: bool = False
+    """Whether the room passes on nothing that we say."""
     others: int = 0
     """The number of other occupants."""
     candidates: Sequence[str] = ()
@@ -190,13 +192,16 @@ def report_of(
     elif faults:
         diagnosis = _failure(rooms, visits)
     else:
-        diagnosis = _success(rooms, seconds, sum(visit.others for visit in visits))
+        diagnosis = _success(rooms, seconds, visits)
     remarks = ""
     if created:
         made = "The room did not exist before and was made by joining it"
         if len(rooms) > 1:
             made = f"Joining created rooms that did not exist, {_listed(created)}"
         remarks = f" {made}: {CREATED_HINT}"
+    if mute := [visit.room for visit in visits if visit.voiceless]:
+        remarks += f" Without voice in {_listed(mute)}: nobody gets what the bridge says there "
+        remarks += "until a moderator gives it voice."
     if not faults:  # a fault's message already names similar rooms
         remarks += similar_named(candidates)
     for nickname in dict.fromkeys(visit.taken for visit in visits if visit.taken):
@@ -216,11 +221,13 @@ def report_of(
     )
 
 
-def _success(rooms: Sequence[str], seconds: float, others: int) -> str:
+def _success(rooms: Sequence[str], seconds: float, visits: Sequence[Visit]) -> str:
     """Return the diagnosis of a check without failures."""
+    others = sum(visit.others for visit in visits)
     company = counted(others, "other occupant") if others else "nobody else"
     where = f"{len(rooms)} rooms" if len(rooms) > 1 else f"the room {one_line(rooms[0])}"
-    return f"Everything works: in {where} with {company}, {seconds:.2f} s in all."
+    head = "All stages passed" if any(it.voiceless for it in visits) else "Everything works"
+    return f"{head}: in {where} with {company}, {seconds:.2f} s in all."
 
 
 def _failure(rooms: Sequence[str], visits: Sequence[Visit]) -> str:

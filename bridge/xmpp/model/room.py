@@ -200,6 +200,11 @@ class RoomStatus:
                 f"A message came back at {iso(self.unreached_at)}, since the room's service could "
                 "not be reached then: others may not have got it."
             )
+        if self.voiceless:
+            warnings.append(
+                "The room is moderated, and the bridge has no voice: nobody gets what it says until "
+                "a moderator gives it voice."
+            )
         if self.persistent is False:
             warnings.append(f"{TEMPORARY}. {MAKE_PERSISTENT}")
         if self.connected and self.room_created and not self.others:
@@ -240,6 +245,11 @@ class RoomStatus:
     def me(self) -> Occupant | None:
         """Ourselves in the room. If another presence has our mark too, ours is the last one."""
         return next((occupant for occupant in reversed(self.occupants) if occupant.own), None)
+
+    @property
+    def voiceless(self) -> bool:
+        """Whether the room passes on nothing that we say."""
+        return bool(self.moderated and self.me and not self.me.voice)
 
     @property
     def others(self) -> list[Occupant]:

@@ -190,3 +190,13 @@ async def test_a_nickname_that_another_account_has_is_a_remark(
     assert report.ok
     taken = 'The nickname "Beetle" is taken: the bridge enters as "Beetle-2".'
     assert (taken in report.diagnosis) is (whose == "another's")
+
+
+async def test_a_room_in_which_we_have_no_voice_is_not_said_to_work(prosody: XmppServer) -> None:
+    room = prosody.room()
+    async with Witness(prosody, prosody.witness, room, "Wilma") as wilma:
+        await configure(wilma, moderatedroom="1")
+        report = await check(prosody.environment(MUC_ROOM=room))
+    assert report.ok
+    assert "Everything works" not in report.diagnosis
+    assert f"Without voice in {room}" in report.diagnosis

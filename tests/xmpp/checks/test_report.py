@@ -40,6 +40,14 @@ STAGE = CheckStage("leave", True, 1.5, "the room confirmed it", "")
             f"{WORKS} the room {LAB} with 1 other occupant, 0.46 s in all.",
         ),
         (
+            [Visit(LAB, others=1, voiceless=True)],
+            None,
+            [None],
+            f"All stages passed: in the room {LAB} with 1 other occupant, 0.46 s in all. Without "
+            f"voice in {LAB}: nobody gets what the bridge says there until a moderator gives it "
+            "voice.",
+        ),
+        (
             [Visit(LAB, others=2), Visit(LOGS, created=True), Visit(TEAM, others=1)],
             None,
             [None, None, None],
