@@ -2,7 +2,7 @@
 
 from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterator
-from itertools import pairwise
+from itertools import chain, pairwise
 from xml.etree.ElementTree import Element
 
 from bridge.capture.causes import cause
@@ -132,7 +132,10 @@ class Capture:
             if account := lower_bare(examined.stream.client.account):
                 accounts[examined.home].add(account)
         for examined in self.streams:
-            known = accounts[examined.home]
+            # If nothing has passed, tap alone knows of the stream, and has one client.
+            known = (
+                accounts[examined.home] if examined.stream.first else {*chain(*accounts.values())}
+            )
             examined.only_account = next(iter(known)) if len(known) == 1 else ""
             if examined.seconds is not None:
                 by_client[examined.client].append(examined)

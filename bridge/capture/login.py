@@ -255,6 +255,13 @@ def tls(login: LoginState, client: Entity, stanza: Stanza) -> Iterator[Finding]:
         yield cause("no-tls", stanza.place, offer=login.offer)
 
 
+def unoffered_tls(login: LoginState, client: Entity, stanza: Stanza) -> Iterator[Finding]:
+    """Find that the client begins TLS although the server does not offer it."""
+    del client
+    if login.mechanisms and not (login.offers_tls or login.began_tls):
+        yield cause("unoffered-tls", stanza.place, offer=login.offer)
+
+
 def layer_refused(login: LoginState, client: Entity, stanza: Stanza) -> Iterator[Finding]:
     """Find that the server could not begin TLS, or compresses no stream."""
     del login, client
@@ -433,6 +440,7 @@ _RULES: dict[tuple[str, bool], tuple[_Rule, ...]] = {
     (FOOTER, False): (tls,),
     (names.STREAM_ERROR, False): (tls, secret),
     (names.FEATURES, False): (tls,),
+    (f"{{{TLS}}}starttls", True): (unoffered_tls,),
     (f"{{{TLS}}}failure", False): (layer_refused,),
     (f"{{{names.COMPRESS}}}failure", False): (layer_refused,),
     (FAILED, False): (session,),

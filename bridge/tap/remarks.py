@@ -26,7 +26,7 @@ server-login: login; error, RFC 6120, 6.5
     -> {hint}
 unreachable: ended; error, RFC 6120, 3.2
     The client came, and tap did not reach its server. {message}
-    -> {hint} Beside --to, XMPP_SERVICE does not count.
+    -> {hint} With --to, XMPP_SERVICE does not count.
 certificate: tls; error, RFC 6120, 13.7.2
     The client came, and tap did not trust its server. {message}
     -> {hint}

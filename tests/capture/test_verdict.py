@@ -45,6 +45,16 @@ CASES: dict[str, tuple[list[str], str, list[str]]] = {
         "requires TLS",
         ["tls", "login", "ended"],
     ),
+    "TLS begun where it is not offered": (
+        [
+            f">>> {HEADER}",
+            f"<<< <stream:features>{MECHANISMS}</stream:features>",
+            ">>> <starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>",
+            stream_error("not-authorized"),
+        ],
+        "which the server does not offer",
+        ["tls", "ended"],
+    ),
     "a wrong password, until the server has had enough": (
         [
             *LOGIN[:6],

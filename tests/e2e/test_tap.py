@@ -19,6 +19,7 @@ from tests.e2e.here import run_here
 from tests.servers.process import ServerProcess
 from tests.servers.server import XmppServer, write_settings
 from tests.support.prerequisites import do_without, npm_packages
+from tests.tap.tapping import STREAM
 
 SECONDS = 60
 BOT = (sys.executable, str(Path(__file__).parent.parent / "tap" / "room_bot.py"))
@@ -252,6 +253,14 @@ def test_a_bot_that_never_comes_is_told_by_how_far_it_got(
     lines = ran.stderr.splitlines()
     assert (ran.returncode, len(lines)) == (2, len(told)), ran.stderr
     assert all(words in line for words, line in zip(told, lines, strict=True))
+
+
+def test_a_bot_that_dies_before_its_login_is_not_said_to_lack_a_mechanism(place: Place) -> None:
+    reads = "while b'</stream:features>' not in tap.recv(9999): pass\n    sys.exit(3)"
+    bot = CONNECT.replace("<stream:stream to='localhost'>", STREAM).replace("tap.recv(100)", reads)
+    ran = place.tap(bot=(sys.executable, "-c", bot))
+    assert "it ended for a reason of its own" in verdict(ran), ran.stderr
+    assert "The program of the client ended by itself, with exit code 3." in verdict(ran)
 
 
 def test_the_time_ends_it_and_a_bot_that_came_decides(place: Place) -> None:

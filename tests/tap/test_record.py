@@ -10,7 +10,8 @@ import pytest
 
 from bridge.capture.capture import Capture
 from bridge.capture.elements import elements_of
-from bridge.capture.finding import Finding
+from bridge.capture.finding import Finding, Severity
+from bridge.capture.verdict import verdict
 from bridge.commands.explain import read_log
 from bridge.recording.tapped import (
     MAX_BYTES,
@@ -24,6 +25,7 @@ from bridge.tap.record import CaptureFile, recorded
 from bridge.tap.witness import Witness
 from bridge.text import iso
 from bridge.tools.botlog import tapped
+from bridge.wire.names import BIND
 from bridge.wire.xmlwriter import written
 from bridge.xmpp.link.stream import STREAM_FOOTER
 from tests.support.disk import no_file_beyond
@@ -154,6 +156,26 @@ def test_an_unknown_account_is_that_of_the_bind_result(tmp_path: Path) -> None:
     seen(witness, f">{STREAM}", asked, bound)
     assert record.path == tmp_path / "bot@localhost.jsonl"
     assert len(entries(record)) == 3
+
+
+def test_a_client_that_came_back_in_vain_is_no_other_client(tmp_path: Path) -> None:
+    witness = witness_of(CaptureFile(tmp_path, ""))
+    ended = "<error xmlns='http://etherx.jabber.org/streams'>%s</error>"
+    shutdown = "<system-shutdown xmlns='urn:ietf:params:xml:ns:xmpp-streams'/>"
+    bound = "<jid>bot@localhost/r</jid>"
+    bound = f"<iq type='result' id='b'><bind xmlns='{BIND}'>{bound}</bind></iq>"
+    seen(
+        witness,
+        f">{STREAM}",
+        f"><iq type='set' id='b'><bind xmlns='{BIND}'/></iq>",
+        bound,
+        ended % shutdown,
+    )
+    witness.add(witness.begin(), "unreachable", message="Nothing listens there.", hint="")
+    witness.close("localhost")
+    found = [each for stream in witness.capture.streams for each in stream.findings()]
+    assert sum(each.severity is Severity.ERROR for each in found) == 2
+    assert "Other clients" not in verdict(found)
 
 
 def test_a_second_tap_of_an_account_has_a_file_of_its_own(tmp_path: Path) -> None:

@@ -202,8 +202,8 @@ class RoomStatus:
             )
         if self.voiceless:
             warnings.append(
-                "The room is moderated, and the bridge has no voice: nobody gets what it says until "
-                "a moderator gives it voice."
+                "The room is moderated, and the bridge has no voice: nobody gets what it says "
+                "until a moderator gives it voice."
             )
         if self.persistent is False:
             warnings.append(f"{TEMPORARY}. {MAKE_PERSISTENT}")

@@ -26,6 +26,8 @@ BANNED = Fault("forbidden", "We are banned.", "Ask the owner.")
 CUT = Fault("connection-reset", "It was cut.", "Wait.")
 WORKS = "Everything works: in"
 MADE = f"Joining created rooms that did not exist, {LOGS}: {CREATED_HINT}"
+PASSED = "All stages passed: in"
+MUTE = f"Without voice in {LAB}: nobody gets what the bridge says there until a moderator"
 STAGE = CheckStage("leave", True, 1.5, "the room confirmed it", "")
 
 
@@ -43,9 +45,7 @@ STAGE = CheckStage("leave", True, 1.5, "the room confirmed it", "")
             [Visit(LAB, others=1, voiceless=True)],
             None,
             [None],
-            f"All stages passed: in the room {LAB} with 1 other occupant, 0.46 s in all. Without "
-            f"voice in {LAB}: nobody gets what the bridge says there until a moderator gives it "
-            "voice.",
+            f"{PASSED} the room {LAB} with 1 other occupant, 0.46 s in all. {MUTE} gives it voice.",
         ),
         (
             [Visit(LAB, others=2), Visit(LOGS, created=True), Visit(TEAM, others=1)],
