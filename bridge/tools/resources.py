@@ -13,6 +13,7 @@ from bridge.tools.paging import ENVELOPE_BYTES, Page
 from bridge.tools.prompts import rooms
 from bridge.tools.status import Status, describe_status
 from bridge.xmpp.checks.evidence import is_signal
+from bridge.xmpp.muc.membership import Membership
 
 STATUS = "bridge://status"
 OCCUPANTS = "bridge://room/occupants"
@@ -32,7 +33,8 @@ def status(link: RoomLink, current: CurrentSettings, /) -> Status:
 @resource(OCCUPANTS, title="People in the room")
 def occupants(link: RoomLink, /) -> Occupants:
     """Who is in the XMPP room now, with role, affiliation and status."""
-    return occupants_of(link, [*link.participant.memberships[:1]])
+    rooms = link.participant.memberships[:1]
+    return occupants_of(link, [*rooms]) | _out_because(link, rooms)
 
 
 @resource("bridge://room/{room}/occupants", title="People in one of several rooms")
@@ -40,7 +42,8 @@ def room_occupants(
     link: RoomLink, /, room: Annotated[str, "the room's JID", Completes(rooms)]
 ) -> Occupants:
     """Who is in this XMPP room now, with role, affiliation and status."""
-    return occupants_of(link, [link.room(room)])
+    rooms = [link.room(room)]
+    return occupants_of(link, rooms) | _out_because(link, rooms)
 
 
 @resource(MESSAGES, title="Recent messages")
@@ -57,9 +60,20 @@ def room_messages(
     return _said_in(link, room)
 
 
+def _out_because(link: RoomLink, rooms: Sequence[Membership]) -> Entry:
+    """Return `outBecause` if the bridge is not in the room, and so sees nothing there now."""
+    status, name = link.participant.status(), ""
+    for membership in rooms:
+        status, name = membership.status(), membership.name
+    fault = status.out_of(name)
+    because = "" if status.connected else f"{fault.message} {fault.hint}"
+    return nonempty({"outBecause": because, "notice": because and fault.quotes and NOTICE})
+
+
 def _said_in(link: RoomLink, room: str) -> Messages:
     journal, records = link.participant.journal, link.records(room or None)
     around = nonempty({"room": room, "cursor": journal.cursor})
+    around |= _out_because(link, [link.room(room)] if room else [])
     page: Page[Entry] = Page(size=RESULT_BYTES - ENVELOPE_BYTES - json_size(around))
     for record in reversed(records):
         if record.event.kind == "message":

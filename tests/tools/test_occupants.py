@@ -179,11 +179,16 @@ def test_a_nickname_that_nobody_has_is_told_with_those_that_there_are() -> None:
     assert len(error.message) < 4_000
 
 
-def test_the_resource_is_empty_out_of_the_room() -> None:
-    picture = dataclasses.replace(STATUS, phase=Phase.WAITING, occupants=())
+@pytest.mark.parametrize("quotes", [False, True])
+def test_a_resource_out_of_the_room_says_why_it_shows_nobody(quotes: bool) -> None:
+    error = LastError(FAULT._replace(quotes=quotes), 1.0)
+    picture = dataclasses.replace(STATUS, phase=Phase.WAITING, occupants=(), last_error=error)
     told = wire(resources.occupants.function(Played(picture).link))
     assert (told["occupants"], told["count"], told["more"]) == ([], 0, False)
-    assert "notice" not in told
+    for each in (told, wire(resources.messages.function(Played(picture).link))):
+        assert each["outBecause"].endswith(f"(phase waiting): {FAULT.message} {FAULT.hint}")
+        assert ("notice" in each) is quotes
+    assert "outBecause" not in wire(resources.occupants.function(Played().link))
 
 
 def test_recent_messages_are_those_that_say_something() -> None:
