@@ -106,8 +106,8 @@ async def xmpp_history(
             hint="xmppStatus has warnings of the store. For what the bridge itself remembers, "
             "leave out `after`, `before` and `since`.",
         ) from error
-    if not search.page.entries:
-        around |= link.misspelt(from_, room) or ({} if archive else search.why_empty())
+    hint = {} if search.page.entries else link.misspelt(from_, room)
+    around |= hint or ({} if archive else search.limits())
     return search.page.result(**around)
 
 
@@ -164,8 +164,8 @@ class Search:
         entry = await self.time_slice.run(partial(self.entry, event), exact, cost)
         return None if entry is None else self.page.add(entry)
 
-    def why_empty(self) -> Entry:
-        """Return a `note` if the bridge sees nothing now, or nothing is known of these times."""
+    def limits(self) -> Entry:
+        """Return a `note` if not all of these times are known, or nothing is seen of them now."""
         start, end, now, note = self.start, self.end, iso(time.time()), ""
         records = self.link.records(self.room)
         first = next(records.after(records.forgotten), None)
@@ -177,9 +177,9 @@ class Search:
             note = f"`after` is in the future: it is {now} (UTC)."
         elif start is not None and end is not None and end < start:
             note = "`before` is earlier than `after`."
-        elif end is not None and known < inf and end < iso(known):
+        elif known < inf and (start or end or iso(known)) < iso(known):
             note = f"Nothing is known from before {iso(known)}."
-        elif outside:
+        elif outside and not self.page.entries:
             fault = outside[0].status().out_of(outside[0].name)
             return {"note": fault.message, **nonempty({"notice": fault.quotes and NOTICE})}
         return {"note": note} if note else {}

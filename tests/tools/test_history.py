@@ -468,6 +468,18 @@ async def test_an_empty_page_says_if_no_event_can_be_between_its_times(
     assert ("note" in page) is (note is not None)
 
 
+async def test_a_page_that_begins_later_than_was_asked_for_says_since_when_all_is_known() -> None:
+    played = Played()
+    played.hear("once", "again")
+    first = (await page_of(played))["entries"][0]["at"]
+    for after, note in (
+        ("1969-01-01T00:00:00Z", f"Nothing is known from before {first}."),
+        (first, None),
+    ):
+        page = await page_of(played, after=after)
+        assert (len(page["entries"]), page.get("note")) == (2, note)
+
+
 async def test_an_empty_page_says_that_the_bridge_is_not_in_a_room() -> None:
     played = in_rooms(ROOM, LOGS)
     played.further[0].picture = replace(
