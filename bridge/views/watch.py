@@ -18,6 +18,8 @@ from bridge.views.output import Output, display_of
 from bridge.views.results import ARROWS
 from bridge.views.screen import Display, cut, padded, width
 from bridge.views.termination import run_until_signal
+from bridge.xmpp.checks.evidence import list_of
+from bridge.xmpp.checks.presence import MAX_COMPARED, alike
 from bridge.xmpp.link.stanzas import xml_of
 from bridge.xmpp.link.trace import TracedStanza
 from bridge.xmpp.model import events, formatting
@@ -254,9 +256,12 @@ async def watch(
     output = Output(sys.stdout, sys.stderr, ended.set)
     marks_present = picks is None and not (as_json or parsed.stanzas)
     view, notices = _views(several=len(settings.rooms) > 1)
+    senders = set[str]()
 
     def on_record(record: Record) -> None:
         nonlocal hopeless, has_shown
+        if len(senders) < MAX_COMPARED:
+            senders.add(getattr(record.event, "sender", None) or "")
         about_us = isinstance(record.event, ABOUT_US)
         is_news = news.has(record)  # called for all, to learn when we enter
         if picks is None:
@@ -294,6 +299,9 @@ async def watch(
     output.close()
     complain_of(output.error)
     if is_late and not has_shown:
-        complain(f"xmpp-bridge: nothing matched within {seconds:g} s")
+        unseen = (it for it in parsed.senders or () if it not in senders)
+        names = [name for it in unseen for name in alike(it, [*senders])]
+        others = f"; in the room is {list_of(names)}" if names else ""
+        complain(f"xmpp-bridge: nothing matched within {seconds:g} s{others}")
     missed = not has_shown and (first or seconds is not None)
     return not (hopeless or missed or output.error)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from bridge.sandbox.server import LOBBY
 from tests.e2e.bridge_process import NOWHERE
 from tests.e2e.checking import SGR
 from tests.e2e.here import run_here
@@ -131,6 +132,13 @@ async def test_the_first_event_that_the_filters_pick_ends_it(
 
 ENDS: dict[str, tuple[dict[str, str], tuple[str, ...], int, str, str]] = {
     "nothing matched": ({}, ("--contains", "nothing", "--timeout", "1"), 1, "", "within 1 s"),
+    "nobody of this name": (
+        {"MUC_ROOM": LOBBY},
+        ("--from", "Ecco", "--first", "--timeout", "1"),
+        1,
+        "",
+        'within 1 s; in the room is "Echo"\n',
+    ),
     "a refused login": ({"XMPP_PASSWORD": "wrong"}, ("--first",), 1, "", "not-authorized"),
     "something matched": ({}, ("--kind", "connection", "--timeout", "1"), 0, "joined", ""),
     "what cannot be picked": ({}, ("--stanzas", "--first"), 2, "", "--stanzas cannot be combined"),
