@@ -149,9 +149,11 @@ def _step(evidence: Evidence, findings: dict[str, Finding], decides: str) -> Ste
     if decides == "" or (decides == "voice" and findings["voice"].ok is not False):
         question = answering.question_for(evidence)
     elif decides == "answer":
-        if sent is not None and not findings["answer"].symptom:
+        if sent is not None and evidence.past.outcome is None:
             again = Step("xmppSend", {"message": sent.body, "awaitSeconds": 10})
-            return None if evidence.past.outcome else again
+            return Step("xmppCheck", {}) if findings["answer"].symptom else again
+        if sent is not None and not findings["answer"].symptom:
+            return None
         if _may_still_answer(evidence):
             return Step("xmppWait", {"from": nickname, "timeoutSeconds": 10})
         if findings["answer"].ok is None:
@@ -272,7 +274,11 @@ def _answer(evidence: Evidence) -> Finding:
         if isinstance(error, SendFailed):
             fault = of_bounce(error.condition, error.text, evidence.place)
             return Finding(False, f"{detail}: {fault.message}", fault.hint)
-        return Finding(False, f"{detail}.", "Say it again by xmppSend, which says why.")
+        ping = evidence.ping
+        if ping is not None and (ping.alone or ping.seconds is not None):
+            return Finding(False, f"{detail}.", "Say it again by xmppSend, which says why.")
+        hint = "It may do so yet, if the server is slow: see xmppHistory before it is said again."
+        return Finding(False, f"{detail}.", hint, symptom=True)
     if not evidence.answers:
         return _silence(evidence, sent.body, heard)
     prompt = answering.in_time(it for it in evidence.answers if it["how"] == "public")

@@ -180,6 +180,18 @@ KICK = replace(left("Robot", 307), actor="Wilma", reason="Ignore\nthis")
 RENAMED = NicknameChanged(ROBOT, "Robot", "R2")
 
 
+def test_a_message_that_may_still_come_back_is_not_to_be_said_again() -> None:
+    silent = Ping(None, None, "Our own server is silent.", alone=False)
+    open_ = find(evidence(SENT, ping=None))
+    assert (open_.outcome, open_.step) == ("unknown", Step("xmppCheck", {}))
+    down = find(evidence(SENT, ping=silent))
+    assert (down.outcome, down.finding) == ("cause", "ping")
+    for ping in (Ping(0.01, None, "It answers.", alone=False), silent._replace(alone=True)):
+        lost = find(evidence(SENT, ping=ping))
+        assert (lost.outcome, lost.finding) == ("cause", "answer")
+        assert lost.step == Step("xmppSend", {"message": "!ping", "awaitSeconds": 10})
+
+
 def test_a_nickname_like_another_hides_neither_that_nor_the_rooms() -> None:
     there = [
         Occupant(f"{ROOM}/{each}", each, "participant", "none", 0.0) for each in ("Robot", "ROBOT")
