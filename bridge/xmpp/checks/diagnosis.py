@@ -263,22 +263,13 @@ def _loop(evidence: Evidence) -> Finding:
 
 
 def _answer(evidence: Evidence) -> Finding:
-    who, sent, outcome = evidence.who, evidence.past.sent, evidence.past.outcome
+    who, sent = evidence.who, evidence.past.sent
     own = evidence.occupant is not None and evidence.occupant.own
     if sent is None or own:
         nothing = "does not answer itself" if own else "has said nothing in the room yet"
         return Finding(None, f"The bridge {nothing}.")
     if (heard := evidence.past.heard) is None:
-        detail = f"The room did not pass on what the bridge said last, {words_of(sent.body)}"
-        error = outcome.event if outcome else None
-        if isinstance(error, SendFailed):
-            fault = of_bounce(error.condition, error.text, evidence.place)
-            return Finding(False, f"{detail}: {fault.message}", fault.hint)
-        ping = evidence.ping
-        if ping is not None and (ping.alone or ping.seconds is not None):
-            return Finding(False, f"{detail}.", "Say it again by xmppSend, which says why.")
-        hint = "It may do so yet, if the server is slow: see xmppHistory before it is said again."
-        return Finding(False, f"{detail}.", hint, symptom=True)
+        return _unheard(evidence, sent.body)
     if not evidence.answers:
         return _silence(evidence, sent.body, heard)
     prompt = answering.in_time(it for it in evidence.answers if it["how"] == "public")
@@ -322,6 +313,20 @@ def _answer(evidence: Evidence) -> Finding:
         hint = "Does it answer only so often? Say it again, at other pauses."
         return Finding(None, f"{detail}{left}", hint, symptom=True)
     return Finding(True, f"{detail}{left}")
+
+
+def _unheard(evidence: Evidence, body: str) -> Finding:
+    """Say that the room did not pass on what the bridge said last; a cause if the room is alive."""
+    detail = f"The room did not pass on what the bridge said last, {words_of(body)}"
+    error = evidence.past.outcome.event if evidence.past.outcome else None
+    if isinstance(error, SendFailed):
+        fault = of_bounce(error.condition, error.text, evidence.place)
+        return Finding(False, f"{detail}: {fault.message}", fault.hint)
+    ping = evidence.ping
+    if ping is not None and (ping.alone or ping.seconds is not None):
+        return Finding(False, f"{detail}.", "Say it again by xmppSend, which says why.")
+    hint = "It may do so yet, if the server is slow: see xmppHistory before it is said again."
+    return Finding(False, f"{detail}.", hint, symptom=True)
 
 
 def _unless_to_another(evidence: Evidence, outcome: Record) -> str:

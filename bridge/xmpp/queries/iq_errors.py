@@ -78,7 +78,7 @@ self: item-not-found; out
     Out: the room has no occupant under our nickname.
     -> If it was changed just now, ask again. {standing}
 self: *; out
-    Out: the room does not pass our own questions to us ({condition}).
+    Out: our own questions do not reach us through the room ({condition}).
     -> {standing}
 occupant: service-unavailable feature-not-implemented; reachable
     {address} is in the room; their client does not know {asked}.
@@ -130,14 +130,14 @@ server room: internal-server-error resource-constraint; reachable
 *: internal-server-error resource-constraint; undecided
     {address} answers that it cannot answer now.
     -> It is overloaded or broken; try again later.
-server room: forbidden not-allowed not-authorized policy-violation registration-required; reachable
+server: forbidden not-allowed not-authorized policy-violation registration-required; reachable
     {address} answers, but allows us no {asked}.
     -> It is there.
 occupant: forbidden not-allowed not-authorized policy-violation registration-required; undecided
     The room does not pass such questions on to its occupants.
     -> A setting of the room: its owner can allow them.
 *: forbidden not-allowed not-authorized policy-violation registration-required; undecided
-    A server on the way to {address} does not allow {asked} there.
+    {address}, or a server on the way to it, does not allow {asked}.
     -> Our server may not speak to others (federation is off), or the other server speaks only to
     servers that it knows.
 server room: *; reachable
@@ -156,7 +156,7 @@ Another of our sessions under the same nickname may have sent it, and an error a
 cannot be reached proves nothing.
 """
 
-_STANDING = "The bridge corrects that by itself; xmppStatus says whether it is in the room."
+_STANDING = "xmppStatus says whether the bridge is in the room, and when it tries again."
 
 
 def of_silence(target: TargetKind, address: str, seconds: float) -> DecodedError:

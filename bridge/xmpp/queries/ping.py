@@ -42,7 +42,7 @@ class Verdict(Enum):
 
 _OF_SELF = {
     Verdict.IN: "The room counts us among its occupants.",
-    Verdict.OUT: "The room answers, and does not count us among its occupants.",
+    Verdict.OUT: "The room does not count us among its occupants, as the answer shows.",
     Verdict.GONE: "The service of the room cannot be reached: a server answers in its place.",
     Verdict.UNDECIDED: "Our server answers, and cannot reach the room's server.",
 }

@@ -56,7 +56,9 @@ def test_with_its_service_everything_in_a_room_is_gone() -> None:
         ("not-acceptable", TargetKind.OCCUPANT, False),
         ("remote-server-not-found", TargetKind.DOMAIN, False),
         ("remote-server-timeout", TargetKind.ACCOUNT, False),
-        ("forbidden", TargetKind.ROOM, True),
+        ("forbidden", TargetKind.SERVER, True),
+        # Without federation, our own server says so of a room elsewhere.
+        ("forbidden", TargetKind.ROOM, False),
     ],
 )
 def test_an_error_proves_that_somebody_is_there_only_where_it_does(

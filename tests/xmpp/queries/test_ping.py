@@ -39,7 +39,7 @@ async def _compared(played: PlayedConnection, target: Target, seconds: float = H
 
 
 ALONE = "The occupant alone is silent: the room and our server answer."
-OUTSIDE = "The room answers, and does not count us among its occupants."
+OUTSIDE = "The room does not count us among its occupants, as the answer shows."
 ROOM_SILENT = "The room, or the service it is on, is silent: our server answers."
 OURS_SILENT = "Our own server is silent, or the connection to it is dead."
 
