@@ -14,7 +14,7 @@ from bridge.client.formatting import Answer, client_error, client_message
 from bridge.client.frontend import Frontend
 from bridge.client.rooms import STATUS
 from bridge.mcp.jsonrpc import Json
-from bridge.text import one_line
+from bridge.text import nearest, one_line
 from bridge.views.results import as_json
 
 
@@ -171,7 +171,8 @@ class CommandRunner:
             lines = [f"{usage:{columns}}  {does}" for usage, does in usages.items()]
             return client_message("\n".join(lines), raw=usages)
         texts = "says" if self.chat else "echoes"
-        unknown = f"There is no command /{name}; /help lists them, //TEXT {texts} a slash."
+        meant = nearest(name or "", [*TOOL_COMMANDS, *LISTS, "call", "help", "exit", "quit"])
+        unknown = f"There is no command /{name}{meant}; /help lists them, //TEXT {texts} a slash."
         return client_error(one_line(unknown))
 
     async def _call_by_name(self, rest: str) -> Answer:

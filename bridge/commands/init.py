@@ -203,9 +203,11 @@ class Setup:
         """Ask for the account and its server."""
         known = self._load().settings
         self._values["XMPP_DOMAIN"] = ""  # the JID has it
+        service = self._values.pop("XMPP_SERVICE", "")  # its host is no domain for a JID without
         say("The bridge needs an account. Its JID is such as bot@example.org.")
         self._ask("XMPP_USERNAME", "JID", known.jid if known else "")
-        self._values["XMPP_USERNAME"] = self._settings().jid  # with its domain, without a resource
+        self._values["XMPP_USERNAME"] = self._settings().jid  # without a resource
+        self._values["XMPP_SERVICE"] = service
         self._ask("XMPP_PASSWORD", "Password")
         say(f"DNS: {'; '.join(_look_up(self._settings())) or 'no answer'}.")
         say(f"A server is HOST, HOST:PORT, xmpps://HOST:PORT, or {FROM_DNS} as DNS says.")

@@ -102,14 +102,14 @@ def test_a_command_that_is_no_server_is_one_plain_line(
 
 
 def test_as_json_each_answer_is_the_result_as_it_came(tmp_path: Path) -> None:
-    said = "hello\nsend a\u202eb\n/call echo {}\n/nosuch\nhelp\n/call current_time\n"
+    said = "hello\nsend a\u202eb\n/call echo {}\n/histroy\nhelp\n/call current_time\n"
     ran = run(tmp_path, said, "--sandbox", "--json", "--toolset", "samples")
     answers: list[Any] = [json.loads(line) for line in ran.stdout.splitlines()]
     hello, sent, refused, unclear, help_, time = answers
     assert hello == {"content": [{"type": "text", "text": "Echo: hello"}], "isError": False}
     assert sent["structuredContent"]["message"] == "a\u202eb"
     assert refused["isError"] is True
-    assert "no command /nosuch" in unclear["error"]
+    assert "no command /histroy: history?;" in unclear["error"]
     assert "/status" in help_
     assert "interpret" in time["structuredContent"]
     assert ran.returncode == 1

@@ -227,7 +227,8 @@ def test_without_a_server_the_file_can_be_written_all_the_same(tmp_path: Path) -
     with asking(tmp_path) as terminal:
         answer(terminal, [("JID: ", "bot@localhost/x"), ("Password: ", "'s \\ #' ")])
         answer(terminal, [("Server [-]: ", "::1"), ("Server [-]: ", "127.0.0.1:1")])
-        answer(terminal, [(WRITE, "no"), (WRITE, "n"), ("JID [bot@localhost]: ", "")])
+        answer(terminal, [(WRITE, "no"), (WRITE, "n"), ("JID [bot@localhost]: ", "bot")])
+        answer(terminal, [("JID [bot@localhost]: ", "")])  # the server's host is not its domain
         answer(terminal, [("Password [***]: ", ""), ("Server [xmpp://127.0.0.1:1]: ", "")])
         answer(terminal, [(WRITE, "y"), ("Room: ", "1, b@c.d"), ("Nickname [McpDebug]: ", "Bot")])
         assert terminal.end() == 1
