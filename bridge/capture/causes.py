@@ -89,12 +89,10 @@ period: ended; error, RFC 6120, 4.6.1
     more often (XEP-0199).
 no-tls: tls; error, RFC 6120, 5.4.1
     The server requires TLS{offer}, and the client did not begin it.
-    -> Switch STARTTLS on in the client, or let it connect to the port for direct TLS (usually
-    5223).
+    -> Switch STARTTLS on in the client, or let it use the port for direct TLS (usually 5223).
 unoffered-tls: tls; error, RFC 6120, 5.4.2.1
     The client began TLS, which the server does not offer{offer}.
-    -> Switch TLS on in the server, or let the client connect to the port for direct TLS (usually
-    5223). Something in between may have taken the offer out.
+    -> Switch TLS on in the server, or let the client use its port for direct TLS (usually 5223).
 tls-refused: tls; error, RFC 6120, 5.4.2.2
     The server could not begin TLS.
     -> See the server's log: it may have no certificate for the domain, or cannot read the key.
@@ -168,9 +166,8 @@ given-up: login; error, RFC 6120, 6.4
 no-mechanism: login; error, RFC 6120, 6.3.3
     The client tried no login when the server had offered{offer} {offered}: it uses none of these,
     or it ended for a reason of its own.
-    -> If its program went on, switch a mechanism on that both sides have. Many clients use PLAIN,
-    or log in at all, under TLS only: then switch STARTTLS on in the server, or use the port for
-    direct TLS (usually 5223).
+    -> If its program went on, switch a mechanism on that both sides have. Many use PLAIN, or log
+    in at all, under TLS only: then switch STARTTLS on, or use the port for direct TLS (5223).
 no-login: login; error, RFC 6120, 6.4.1
     The server offers no way to log in{offer}: neither a mechanism nor STARTTLS.
     -> Switch mechanisms on in the server. It may take the connection for unencrypted, for example

@@ -173,9 +173,9 @@ def test_a_client_that_came_back_in_vain_is_no_other_client(tmp_path: Path) -> N
     )
     witness.add(witness.begin(), "unreachable", message="Nothing listens there.", hint="")
     witness.close("localhost")
-    found = [each for stream in witness.capture.streams for each in stream.findings()]
-    assert sum(each.severity is Severity.ERROR for each in found) == 2
-    assert "Other clients" not in verdict(found)
+    findings = [each for stream in witness.capture.streams for each in stream.findings()]
+    assert sum(each.severity is Severity.ERROR for each in findings) == 2
+    assert "Other clients" not in verdict(findings)
 
 
 def test_a_second_tap_of_an_account_has_a_file_of_its_own(tmp_path: Path) -> None:
