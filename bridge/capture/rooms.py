@@ -391,9 +391,11 @@ def refused(room: Room, client: Entity, stanza: Stanza, nickname: str) -> Iterat
     error, is_inside = names.error_of(stanza.element), room.is_inside
     where = {"room": room.jid, "nickname": nickname or room.nickname}
     text = ": ".join(filter(None, (error.text, error.venue)))
-    room.why = meaning("join", error.condition, client, text, **where)
+    # Presence without `muc` asks for another nickname if the client is inside, as in an excerpt.
+    renames = is_inside or not (room.has_muc or client.is_complete)
+    room.why = meaning("rename" if renames else "join", error.condition, client, text, **where)
     name, words = "refused-join", room.why
-    if not (room.has_muc or is_inside):  # the error says nothing of the room then
+    if not (room.has_muc or renames):  # the error says nothing of the room then
         name, words = "no-muc", {"condition": error.condition, "why": error.text or ""}
     finding = cause(name, stanza.place, error.condition, about=room.jid, **words)
     if client.is_complete and not client.bound:  # it is the server that answers then

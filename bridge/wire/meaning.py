@@ -207,11 +207,11 @@ join: not-allowed; later
     {room_service} does not let {account} into the room {room}.
     -> Either the room does not exist and {account} may not create it: check {room_setting}, also
     its domain, or create the room first. Or the service admits no users of other servers, or none
-    without an account: ask its admin.
-join: not-acceptable; later
+    without an account: ask its admin. In a room, its nickname stays as it was.
+join rename: not-acceptable; later
     The room {room} does not accept the nickname {nickname}.
     -> Set {nickname_setting} to the nickname that is registered for the account, or another.
-join: conflict; soon
+join rename: conflict; soon
     The nickname {nickname} is taken in the room {room}.
     -> Set {nickname_setting} to a free one.
 join: service-unavailable; soon
@@ -223,7 +223,7 @@ join: remote-server-not-found; later
 join: remote-server-timeout; soon
     {domain} cannot reach {room_service}.
     -> Check the domain in {room_setting}, and the connection between the two servers.
-join: jid-malformed; later
+join rename: jid-malformed; later
     The room {room} or the nickname {nickname} has characters that the server refuses.
     -> Check {room_setting} and {nickname_setting}.
 join: captcha-required; later
@@ -236,6 +236,9 @@ join: gone; later
 join: resource-constraint; soon
     The room service {room_service} cannot take more occupants just now.
     -> After a pause {again}.
+rename: *; later
+    The room {room} did not take the presence of {us} as {nickname} ({condition}).
+    -> In a room the nickname stays as it was. To get into it, join with the muc element.
 join: *; soon
     The room {room} refused {us} ({condition}).
     -> Check {room_setting}; the server's log says more.
