@@ -80,6 +80,7 @@ class Failure(NamedTuple):
     words: str
     """What the exception says: a stranger's words may be in it."""
     file: str
+    """Empty if the log does not tell it."""
     line: int
     """0 if the log does not tell it."""
     number: int
@@ -109,8 +110,9 @@ class Failure(NamedTuple):
     def sentence(self) -> str:
         """The part of a sentence that names it."""
         words = f" ({quoted(self.words)})" if self.words else ""
+        where = f" in {quoted(self.file)}" if self.file else ""
         line = f", line {self.line}" if self.line else ""
-        return f"{quoted(self.name)}{words} in {quoted(self.file)}{line}"
+        return f"{quoted(self.name)}{words}{where}{line}"
 
 
 class Failures:
@@ -141,11 +143,19 @@ class Failures:
                 if words := line.strip()[:MAX_FRAME]:
                     self._said.add(words, number)
 
-    def end(self) -> Failure | None:
-        """End the trace at hand, since a stanza follows; return its exception if it has one."""
-        failure = self._ended(self._named, self._number) if self._named and self._frames else None
+    def end(self, text: str = "", number: int = 0) -> Failure | None:
+        """End the trace at hand, since a stanza follows; return its exception if it has one.
+
+        Python may name the exception in the line of the stanza, `text`, since its words are one.
+        """
+        named, at, innermost = self._named, self._number, 0
+        if named is None:
+            named = _EXCEPTION.search(text[:MAX_FRAME].partition("<")[0])
+            at, innermost = number, -1
+        if named is not None and self._frames:
+            return self._ended(named, at, innermost)
         self._forget()
-        return failure
+        return None
 
     def feed(self, text: str, number: int) -> Failure | None:
         """Read a line; return the exception whose trace has ended with it, or before it."""
@@ -166,6 +176,9 @@ class Failures:
             failure = self.end()
             self._begin(exception, text, number)
             return failure
+        elif exception is not None and self._column >= 0:  # of Twisted: it has no frames
+            self._said_in, self._frames = self._saying(text), [("", 0)]
+            return self._ended(exception, number)
         elif exception is not None or "most recent call last" in text:
             self._begin(exception, text, number)
             self._column = text.find(_PYTHON)
@@ -185,12 +198,16 @@ class Failures:
         self._frames, self._named, self._column = [], None, -1
 
     def _add(self, frame: re.Match[str], text: str) -> None:
-        said = next((number for words, number in self._said.items() if words in text), 0)
+        said = self._saying(text)
         self._said_in = said if not self._frames else self._said_in and said
         frames = [*self._frames, (frame["file"], int(frame["line"][:9] or 0))]
         own = [each for each in frames if not _LIBRARY.search(each[0])]
         kept = own or frames
         self._frames, self._others = [kept[0], kept[-1]], 0
+
+    def _saying(self, text: str) -> int:
+        """Return in which line of the log somebody had said this; 0 if nobody had."""
+        return next((number for words, number in self._said.items() if words in text), 0)
 
     def _ended(self, exception: re.Match[str], number: int, innermost: int = 0) -> Failure:
         file, line = self._frames[innermost]

@@ -171,10 +171,12 @@ class LogReader:
         fragments = self._fragments.feed(Line(line, self.lines, joint=joint))
         if was_open and not fragments:
             return ()
-        is_stanza = fragments or self._fragments.is_open
-        failures = self._failures
-        if failure := failures.end() if is_stanza else failures.feed(line, self.lines):
-            fragments = [*self._failed(failure), *fragments]
+        failures, is_stanza = self._failures, fragments or self._fragments.is_open
+        failure = failures.end(line, self.lines) if is_stanza else failures.feed(line, self.lines)
+        if failure is not None:
+            # A stanza in an exception's words has passed before.
+            rest = () if is_stanza and failure.number == self.lines else fragments
+            fragments = [*self._failed(failure), *rest]
         return self._taken(fragments) if fragments else ()
 
     def _measure(self, width: int) -> None:

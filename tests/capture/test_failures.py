@@ -31,6 +31,7 @@ Traceback (most recent call last):
   File "/srv/venv/lib/python3.11/site-packages/lib/it.py", line 7, in raise_it
     return {}[key]
 KeyError: 'oslo'"""
+TWISTED = "Traceback (most recent call last):\nFailure: x.TimeoutError: no answer"
 JAVASCRIPT = """\
 TypeError: Cannot read properties of undefined (reading 'x')
     at Object.get (/srv/node_modules/lib/it.js:9:1)
@@ -108,6 +109,10 @@ TRACES = {
         PYTHON.replace("KeyError: 'oslo'", "weather.Unknown: oslo"),
         ("Unknown", "/srv/bot.py"),
     ),
+    "Python, an exception whose words are a stanza": (
+        PYTHON.replace("KeyError: 'oslo'", "slixmpp.exceptions.IqTimeout: <iq type='get' id='1'/>"),
+        ("IqTimeout", "/srv/bot.py"),
+    ),
     "Python, the name alone": (
         PYTHON.replace("KeyError: 'oslo'", "KeyboardInterrupt"),
         ("KeyboardInterrupt", "/srv/bot.py"),
@@ -165,6 +170,11 @@ TRACES = {
     ),
     "Elixir": (ELIXIR, ("MatchError", "lib/bot.ex")),
 }
+
+
+def test_an_exception_of_twisted_is_named_without_frames() -> None:
+    (failure,) = failures(TWISTED)
+    assert failure.sentence == '"TimeoutError" ("no answer")'
 
 
 def test_a_class_is_named_if_the_log_knows_no_line_of_it() -> None:
@@ -312,13 +322,14 @@ def test_an_exception_of_a_library_long_after_a_message_has_nothing_to_do_with_i
     assert causes == ["raised"] * (seconds < 2 or file == "/srv/bot.py")
 
 
-FORGED = "\n".join(["!weather", *(line for line in PYTHON.split("\n"))]).replace("<", "&lt;")
+FORGED = f"!weather\n{PYTHON}".replace("<", "&lt;")
 
 
+@pytest.mark.parametrize("forged", [FORGED, f"!weather\n{TWISTED}"])
 @pytest.mark.parametrize("prefix", ["", "12:00:00 Ann: ", "INFO:bot:"])
-def test_a_trace_that_somebody_says_accuses_nobody(prefix: str) -> None:
-    printed = [f"{prefix}{line}" for line in FORGED.split("\n")]
-    findings = found(*IN, *said("Ann", FORGED).split("\n"), *printed, *QUIET)
+def test_a_trace_that_somebody_says_accuses_nobody(prefix: str, forged: str) -> None:
+    printed = [f"{prefix}{line}" for line in forged.split("\n")]
+    findings = found(*IN, *said("Ann", forged).split("\n"), *printed, *QUIET)
     assert not [each for each in findings if each.severity == "error"]
 
 

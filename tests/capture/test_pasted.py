@@ -202,9 +202,17 @@ NAMED: dict[str, tuple[list[str], str]] = {
         ],
         '"c.x" sent the error gone, by iq',
     ),
+    "another nickname that a room refuses": (
+        [
+            *JOIN,
+            f">>> <presence to='{ROOM}/Bo'/>",
+            refusal("not-allowed").replace("/bot'", "/Bo'"),
+        ],
+        'did not take the presence of the client as "Bo" (not-allowed). In a room the nickname',
+    ),
     "a client that names its process": (
         ["`Send:#:<0.1.0>: <presence to='r@x/bot'/>", "Recv:#:<0.1.0>: " + OTHER.format("r@x")],
-        "had no muc element",
+        "To get into it, join with the muc element",
     ),
     "terms of Elixir beside XML": (
         [
@@ -664,6 +672,10 @@ NAMED: dict[str, tuple[list[str], str]] = {
         f'not known. bot.log:2: The log has no answer of the room "{ROOM}"',
     ),
     "a failure that nothing follows": ([PING, *TRACE], "No stanza came after that failure."),
+    "a failure whose words are a stanza": (
+        [PING, *TRACE[:-1], f"slixmpp.exceptions.IqTimeout: {PING[4:]}"],
+        "No stanza came after that failure.",
+    ),
     "a resource that the log's end leaves open": (
         [f">>> {HEADER}", f"<<< {HEADER}", LOGIN[-2]],
         "before the server answered the client's iq in line 3",
