@@ -1,5 +1,6 @@
 """Finds causes in whether an occupant is in the room and may speak. Pure."""
 
+import unicodedata
 from collections import defaultdict
 from collections.abc import Sequence
 from difflib import get_close_matches
@@ -63,7 +64,7 @@ def _missing(evidence: Evidence) -> Finding:
     similar = alike(evidence.nickname, [occupant.nickname for occupant in status.others])
     near = f"; in the room is {list_of(similar)}" if similar else ""
     other, answered = instead(evidence)
-    answered = f"{evidence.placed}{answered}{reconfigured(evidence)}"
+    answered = f"{evidence.placed}{answered}{_barred(evidence)}{reconfigured(evidence)}"
     if unseen := _left_unseen(past):
         hint = "It left or was put out meanwhile, perhaps with all others: its own log says which. "
         hint += "Let it join again."
@@ -113,6 +114,22 @@ def reconfigured(evidence: Evidence) -> str:
     changed = ", ".join(getattr(record.event, "changed", ()))
     what = f": {words_of(changed)}" if changed else ""
     return f" The room's configuration changed at {iso(record.at)}{what}."
+
+
+def _barred(evidence: Evidence) -> str:
+    """Return, as sentences, what of the room or of the nickname may keep the occupant out."""
+    status, new = evidence.status, {*filter(_is_new, evidence.nickname)}
+    bars = {
+        "The room is for members only.": status.members_only,
+        "The room wants a password.": status.password_protected,
+        f"Many services refuse a nickname with {quoted(''.join(new))}.": new,
+    }
+    return "".join(f" {sentence}" for sentence, applies in bars.items() if applies)
+
+
+def _is_new(character: str) -> bool:
+    """Whether a character is younger than Unicode 3.2, the last for resourceprep (RFC 6122)."""
+    return unicodedata.ucd_3_2_0.category(character) == "Cn"
 
 
 def _is_unclear(event: events.Event) -> bool:

@@ -159,6 +159,10 @@ class RoomStatus:
     """Whether only occupants with voice may speak; None if the room does not say."""
     persistent: bool | None = None
     """Whether the room stays when all have left; None if the room does not say."""
+    members_only: bool | None = None
+    """Whether only members may enter; None if the room does not say."""
+    password_protected: bool | None = None
+    """Whether only who gives a password may enter; None if the room does not say."""
     similar_rooms: tuple[str, ...] = ()
     """Rooms of the service with similar names, if joining made this room."""
     nickname_lost: str = ""

@@ -140,6 +140,8 @@ class Membership:
             self_ping_ms=self.self_ping_ms,
             moderated=described.either("muc_moderated", "muc_unmoderated"),
             persistent=described.either("muc_persistent", "muc_temporary"),
+            members_only=described.either("muc_membersonly", "muc_open"),
+            password_protected=described.either("muc_passwordprotected", "muc_unsecured"),
             similar_rooms=self._similar_rooms,
             nickname_lost=self._nickname_lost(),
             nickname_changed=self._nickname.was_changed,

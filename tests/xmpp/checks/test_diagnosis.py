@@ -921,6 +921,17 @@ def test_a_change_of_the_room_may_keep_an_absent_bot_out() -> None:
     assert told not in find(evidence(changed, PINGS)).verdict
 
 
+def test_what_the_room_wants_of_who_enters_may_keep_an_absent_bot_out() -> None:
+    status = replace(STATUS, members_only=True, password_protected=True)
+    verdict = find(evidence(occupant=None, status=status)).verdict
+    assert "The room is for members only. The room wants a password." in verdict
+    robot = watching.evidence([], occupant=None, nickname="Robot\U0001f916 \u00e9\u732b")
+    assert 'Many services refuse a nickname with "\U0001f916".' in find(robot).verdict
+    for given in (evidence(occupant=None), evidence(PINGS, status=status)):
+        assert "refuse" not in find(given).verdict
+        assert "members" not in find(given).verdict
+
+
 def test_what_the_presence_of_a_silent_bot_says_is_told() -> None:
     busy = replace(BOT, show="dnd", status="until\n6")
     told = ' Its presence says "dnd", "until\\n6".'
