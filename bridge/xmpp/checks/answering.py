@@ -327,6 +327,17 @@ def left_before(evidence: Evidence) -> tuple[str, bool]:
     return f" It had left {when} without an answer. {differs}", is_same
 
 
+def had_answered(evidence: Evidence) -> str:
+    """Return, as a sentence, what the occupant answered of the bridge before it fell silent."""
+    ours = evidence.past.heard if evidence.is_silent else None
+    mine = [ask for ask in asks_of(evidence) if ask.asked.is_own and ask.answer]
+    if ours is None or not mine:
+        return ""
+    ask = [*mine, *(ask for ask in mine if plain(ask.asked) == plain(ours))][-1]
+    differs = _differences(evidence, ask.asked, ours)
+    return f" It answered {_question(ask.asked)} after {_ms(ask)}. {differs}"
+
+
 def instead(evidence: Evidence) -> tuple[str, str]:
     """Return who answered the bridge at once where the occupant did not, and that as a sentence."""
     heard = evidence.past.heard if evidence.is_silent else None
@@ -396,8 +407,11 @@ def _compared(evidence: Evidence, ask: Ask, last: Record, left: Sequence[Record]
     again = ask.answer is not None and ask.answer.number > left[0].number
     # Another command may be one that it does not know, or fails in.
     pause = _pause(evidence, left) if is_same and again else None
+    same = [it.asked for it in asks_of(evidence) if it.answer and it.asked.sender == last.sender]
+    before = [it for it in same if it.number < left[0].number and not _contrast(evidence, it, last)]
     others = [name for name in left_out if name != last.sender][:MAX_ALIKE]
-    is_cause = is_same and ask.asked.sender not in left_out and often and again and pause is None
+    is_cause = is_same and ask.asked.sender not in left_out and often and again
+    is_cause = is_cause and pause is None and not before
     if last.is_own:
         nor = f", nor what {list_of(others)} said" if others else ""
         detail += f"never the bridge's {words_of(last.body)}{nor}. "
@@ -410,6 +424,8 @@ def _compared(evidence: Evidence, ask: Ask, last: Record, left: Sequence[Record]
         detail += "answers only so often. "
         who = "the bridge" if last.is_own else name_of(last.sender)
         hint = f"Let {who} say it before others do. {hint}"
+    elif before:
+        detail += f"It had answered {_question(before[-1])} before: does it answer only so often? "
     detail += _differences(evidence, ask.asked, last)
     return Finding(False if often else None, detail, hint, symptom=not is_cause)
 
@@ -476,6 +492,13 @@ def _ms(ask: Ask) -> str:
 
 def _differences(evidence: Evidence, asked: Record, left: Record) -> str:
     """Return a sentence on how the sender and the message `left` differ from those `asked`."""
+    least = "nothing that is seen (xmppTrace has both stanzas)"
+    least = least if unquoted(asked.body) == unquoted(left.body) else "only the words"
+    return f"What differs: {', '.join(_contrast(evidence, asked, left)) or least}."
+
+
+def _contrast(evidence: Evidence, asked: Record, left: Record) -> list[str]:
+    """Return how the sender and the message `left` differ from those `asked`."""
     whose = "the bridge's" if left.is_own else f"{name_of(left.sender)}'s"
     people = {other.nickname: other for other in evidence.status.occupants}
     them, us = (people.get(record.sender) for record in (asked, left))
@@ -492,6 +515,8 @@ def _differences(evidence: Evidence, asked: Record, left: Record) -> str:
     hidden = [visible(text) != text for text in (theirs_said, own_said)]
     if form != own_form:
         different.append("the form of the message")
+    elif theirs_said != own_said and "".join(theirs_said.split()) == "".join(own_said.split()):
+        different.append("the blanks")
     elif searchable(theirs_said).split()[:1] != searchable(own_said).split()[:1]:
         different.append("the command")
     elif theirs_said.split()[:1] != own_said.split()[:1]:
@@ -508,8 +533,7 @@ def _differences(evidence: Evidence, asked: Record, left: Record) -> str:
     different += [it for it, a, b in zip(marks.values(), *marked, strict=True) if a != b]
     if marked[0] == marked[1] and (asked.body == theirs_said) != (left.body == own_said):
         different.append("whether it quotes")
-    least = "nothing that is seen" if theirs_said == own_said else "only the words"
-    return f"What differs: {', '.join(different) or least}."
+    return different
 
 
 def _is_plain(nickname: str) -> bool:

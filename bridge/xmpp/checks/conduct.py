@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from itertools import islice, pairwise, takewhile
 
 from bridge.text import iso, name_of, searchable
-from bridge.wire.speech import ANSWER_SECONDS, has_arguments, is_command
+from bridge.wire.speech import ANSWER_SECONDS, THREAD_SECONDS, has_arguments, is_command
 from bridge.xmpp.checks.evidence import (
     MISTAKABLE,
     Evidence,
@@ -234,14 +234,27 @@ def pulse(evidence: Evidence) -> tuple[float, Record] | None:
     return None if entered and entered.number > last[-1].number else (period, last[-1])
 
 
-def on_beat(evidence: Evidence) -> Record | None:
-    """Return the last answer to the bridge if all came when the occupant speaks unasked."""
+def on_beat(evidence: Evidence) -> bool:
+    """Whether all answers to the bridge came when the occupant speaks unasked."""
     replies, beat = evidence.past.replies, pulse(evidence)
     if beat is None or not replies:
-        return None
+        return False
     seconds, last = beat
     off = [abs((reply.at - last.at + seconds / 2) % seconds - seconds / 2) for reply in replies]
-    return replies[0] if max(off) <= REGULAR * seconds else None
+    return max(off) <= REGULAR * seconds
+
+
+def is_unasked(evidence: Evidence) -> bool:
+    """Whether the occupant spoke before the bridge did, long after what others had said."""
+    ours, at = evidence.past.heard, float("-inf")
+    for act in evidence.acts:
+        if ours is not None and act.number >= ours.number:
+            break
+        if not evidence.is_theirs(act):
+            at = act.at if is_message(act) else at
+        elif speaks(act) and act.at - at > THREAD_SECONDS:
+            return True
+    return False
 
 
 def is_lost_connection(event: events.Event) -> bool:

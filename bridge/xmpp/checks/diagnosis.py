@@ -11,10 +11,22 @@ from itertools import islice, pairwise
 from math import inf
 from typing import NamedTuple, cast
 
-from bridge.text import iso, name_of, visible
-from bridge.wire.speech import ANSWER_SECONDS, LOOP_REPEATS, THREAD_SECONDS, TURN_SECONDS
+from bridge.text import iso, name_of, searchable, visible
+from bridge.wire.speech import (
+    ANSWER_SECONDS,
+    LOOP_REPEATS,
+    THREAD_SECONDS,
+    TURN_SECONDS,
+    is_put_to,
+)
 from bridge.xmpp.checks import answering, conduct, presence
-from bridge.xmpp.checks.doubts import doubt
+from bridge.xmpp.checks.doubts import (
+    doubt,
+    hands_on,
+    unasked,
+    unless_to_another,
+    with_words,
+)
 from bridge.xmpp.checks.evidence import (
     MAX_ALIKE,
     MISTAKABLE,
@@ -26,6 +38,7 @@ from bridge.xmpp.checks.evidence import (
     list_of,
     words_of,
 )
+from bridge.xmpp.checks.exchanges import plain
 from bridge.xmpp.model.events import SendFailed
 from bridge.xmpp.model.faults import Retry, of_bounce
 from bridge.xmpp.model.journal import Record
@@ -234,10 +247,10 @@ def _loop(evidence: Evidence) -> Finding:
     if not spoken:
         return Finding(None, f"{who} has said nothing that it could answer itself.")
     others = evidence.past.others
-    repeats = asked = grows = 0
+    repeats = named = asked = grows = 0
     same = None
     for before, after in pairwise(reversed(spoken)):
-        if not repeats:  # the same words may answer what happened shortly before
+        if not max(repeats, named):  # the same words may answer what happened shortly before
             since = before.at - answering.LATE_MS / 1000
             asked = sum(it.number < before.number and it.at >= since for it in others)
         # If another occupant did something in between, this occupant may be answering that.
@@ -247,16 +260,19 @@ def _loop(evidence: Evidence) -> Finding:
         text, added = before.body, after.body.replace(before.body, "", 1)
         has_words = any(map(str.isalnum, text))
         again = has_words and text in after.body and not _PROGRESS.fullmatch(added)
+        to_self = all(is_put_to(searchable(evidence.nickname), plain(it)) for it in (before, after))
         repeats = repeats + 1 if in_a_row and soon and again else 0
+        named = named + 1 if in_a_row and soon and to_self else 0
         grows = grows + (after.body != text) if repeats else 0
-        if repeats >= max(LOOP_REPEATS, asked):
+        if max(repeats, named) >= (least := max(LOOP_REPEATS, asked)):
             said = f"at {iso(after.at)} it said {words_of(after.body)}"
             hint = "Let the program ignore messages under its own nickname: the room sends each "
             hint += "back to its sender."
-            if grows:
+            if grows and repeats >= least:
                 detail = f"{who} answers itself, {UNLESS}: {said}, which repeats what it had said "
                 return Finding(False, f"{detail}before, and so on.", hint)
-            detail = f"{who} says the same again and again: {said}, as before. It answers itself, "
+            what = "says the same" if repeats >= least else "speaks to its own name"
+            detail = f"{who} {what} again and again: {said}, as before. It answers itself, "
             detail += "or what the bridge does not see, or reports the same each time."
             same = same or Finding(False, detail, hint, symptom=True)
     return same or Finding(True, f"{who} does not answer itself.")
@@ -290,21 +306,19 @@ def _answer(evidence: Evidence) -> Finding:
         said = {it.body for it in evidence.past.spoken if it.number < heard.number}
         by_itself = first.get("body") in said and _loop(evidence).symptom
         return Finding(False, detail, answering.TWICE, symptom=by_itself)
+    if when := unasked(evidence, first, is_late=not prompt):
+        detail = f"{who} said {words_of(first.get('body'))} {after}, {when}: is that the answer?"
+        return Finding(None, detail, "Say something else that it should answer.", symptom=True)
     if not prompt:
         return Finding(False, f"{who} answered late, {after}.", answering.SLOW)
-    if beat := conduct.on_beat(evidence):
-        detail = f"{who} said {words_of(beat.body)} {after}, when it speaks by itself: is that the "
-        hint = "Say something else that it should answer."
-        return Finding(None, f"{detail}answer?", hint, symptom=True)
     how = " by a reaction" if first.get("reactions") else ""
     # Some say at once that they are at work, and write the answer over that.
     last = [first, *(it for it in evidence.answers if it.get("replaces"))][-1]
-    words = f" with {words_of(body)}" if (body := last.get("body")) else ""
-    detail = f"{who} answered what the bridge said last{how}{words} {after}"
+    detail = f"{who} answered what the bridge said last{how}{with_words(last)} {after}"
     why, hint = doubt(evidence, first, last)
     if why:
         return Finding(None, f"{detail}{why}", hint, symptom=True)
-    to_another = _unless_to_another(evidence, heard)
+    to_another = unless_to_another(evidence, heard)
     detail += f"{to_another}."
     if to_another and cast("float", first["answerMs"]) > ANSWER_SECONDS * 1000:
         return Finding(None, detail, "Say it again while nobody else speaks.", symptom=True)
@@ -327,27 +341,6 @@ def _unheard(evidence: Evidence, body: str) -> Finding:
         return Finding(False, f"{detail}.", "Say it again by xmppSend, which says why.")
     hint = "It may do so yet, if the server is slow: see xmppHistory before it is said again."
     return Finding(False, f"{detail}.", hint, symptom=True)
-
-
-def _unless_to_another(evidence: Evidence, outcome: Record) -> str:
-    """Return which others the occupant may have answered, for the end of a sentence.
-
-    They are the occupants who spoke after the bridge. There are none if the occupant said more than
-    others asked. An occupant who said the same as this one did not ask for it.
-    """
-    replies = [reply for reply in reversed(evidence.past.replies) if reply.is_public]
-    reply = [*replies, outcome][0]
-    asked = [
-        other.sender
-        for other in evidence.past.others
-        if other.is_public
-        and other.body not in {"", reply.body}
-        and outcome.number < other.number < reply.number
-    ]
-    if not asked or len(replies) > len(asked):
-        return ""
-    names = list_of([*dict.fromkeys(asked)][:MAX_ALIKE])
-    return f", unless that was to {names}, who spoke meanwhile"
 
 
 def _is_twice(evidence: Evidence, outcome: Record) -> bool:
@@ -457,7 +450,10 @@ def _silence(evidence: Evidence, body: str, said: Record) -> Finding:
         detail = f"{who} said {words_of(other.body)} in another room, {words_of(other.room)}, "
         detail += f"{(other.at - said.at) * 1000:,.0f} ms after the bridge's {words_of(body)}."
         hint = "Let the program answer to the room from which the message came."
-        return Finding(False, detail, hint)
+        if is_relay := hands_on(evidence, other.body):
+            detail += f" {who} seems to hand on what is said here."
+            hint = "If it should also answer here, say something that it answers."
+        return Finding(None if is_relay else False, detail, hint, symptom=is_relay)
     titled = evidence.past.retitled
     if titled is not None and titled.number > said.number:
         subject = words_of(getattr(titled.event, "subject", ""))
@@ -472,7 +468,7 @@ def _silence(evidence: Evidence, body: str, said: Record) -> Finding:
     if seconds < THREAD_SECONDS:
         hint += " If it asks a model, wait for it by xmppWait, and look again."
     detail = f"{who} has not answered {words_of(body)}, said {seconds:,.1f} s ago."
-    detail += answering.spoke_after(evidence)
+    detail += answering.spoke_after(evidence) + answering.had_answered(evidence)
     if said.body != body:
         detail += f" The room had passed it on as {words_of(said.body)}."
     if evidence.signal:

@@ -2,10 +2,12 @@
 
 import re
 from collections.abc import Mapping
+from typing import cast
 
 from bridge.text import iso, name_of, searchable
 from bridge.wire.speech import COMMAND_CHARACTERS, has_arguments, is_command, is_named, is_put_to
-from bridge.xmpp.checks.evidence import Evidence, words_of
+from bridge.xmpp.checks import conduct
+from bridge.xmpp.checks.evidence import MAX_ALIKE, Evidence, list_of, words_of
 from bridge.xmpp.checks.exchanges import plain
 from bridge.xmpp.checks.questions import ids_of
 from bridge.xmpp.model.journal import Record
@@ -63,6 +65,9 @@ def doubt(
     if tells_failure(last, asked.body if asked else ""):
         hint = "If not, these words say what failed, and its own log says more."
         return ": is that what it should say?", hint
+    if hands_on(evidence, body):
+        hint = "It seems to hand on what is said here. Say something else that it should answer."
+        return ", which only repeats it: is that the answer?", hint
     if str(evidence.answers[-1].get("body")).rstrip().endswith(("...", "…")):
         return " and nothing since: is that all?", "Wait for more by xmppWait, and look again."
     if other := _addressee(evidence, asked.body if asked else ""):
@@ -72,6 +77,49 @@ def doubt(
         what = f"{words_of(before.body)} of {name_of(before.sender)}"
         return f", as if to {what}, said before.", "Say it again, with other words behind it."
     return "", ""
+
+
+def unasked(evidence: Evidence, first: Mapping[str, object], *, is_late: bool) -> str:
+    """Return how the first answer may have been said unasked, for a sentence; empty if not."""
+    if conduct.on_beat(evidence):
+        return "when it speaks by itself"
+    speaks = conduct.is_unasked(evidence) or hands_on(evidence, str(first.get("body")))
+    return "and speaks by itself, too" if is_late and speaks else ""
+
+
+def with_words(answer: Mapping[str, object]) -> str:
+    """Return the words of an answer, and whether people may see others, for a sentence."""
+    body, marked = answer.get("body"), cast("list[str]", answer.get("marked") or [])
+    other = f" (people may see another text: {list_of(marked)})" if marked else ""
+    return f" with {words_of(body)}{other}" if body else ""
+
+
+def hands_on(evidence: Evidence, body: str) -> bool:
+    """Whether a message repeats what the bridge said last, under its name, as a relay does."""
+    words, said = evidence.past.heard.body.strip() if evidence.past.heard else "", body.rstrip()
+    is_ours = is_named(evidence.status.nickname, said.removesuffix(words))
+    return words != "" and said.endswith(words) and is_ours
+
+
+def unless_to_another(evidence: Evidence, outcome: Record) -> str:
+    """Return which others the occupant may have answered, for the end of a sentence.
+
+    They are the occupants who spoke after the bridge. There are none if the occupant said more than
+    others asked. An occupant who said the same as this one did not ask for it.
+    """
+    replies = [reply for reply in reversed(evidence.past.replies) if reply.is_public]
+    reply = [*replies, outcome][0]
+    asked = [
+        other.sender
+        for other in evidence.past.others
+        if other.is_public
+        and other.body not in {"", reply.body}
+        and outcome.number < other.number < reply.number
+    ]
+    if not asked or len(replies) > len(asked):
+        return ""
+    names = list_of([*dict.fromkeys(asked)][:MAX_ALIKE])
+    return f", unless that was to {names}, who spoke meanwhile"
 
 
 def _taken_back(evidence: Evidence) -> Record | None:

@@ -272,7 +272,8 @@ def test_in_which_form_it_answers_is_the_next_step() -> None:
 @pytest.mark.parametrize(
     ("words", "outcome", "told"),
     [
-        ("!ping", "unknown", "nothing that is seen"),
+        ("!ping", "unknown", "nothing that is seen (xmppTrace has both stanzas)"),
+        (" !ping", "unknown", "the blanks"),
         ("! ping", "well", "the form of the message"),
         ("!ping Köln", "well", "characters other than ASCII"),
         (f"!ping {'x' * (LONG**2 - 5)}", "well", "the length"),
@@ -292,6 +293,40 @@ def test_what_the_bridge_said_before_in_vain_is_told_with_the_answer(
         'It had left the bridge\'s "!ping" at 1970-01-01T00:00:00.000Z without an answer. '
         f"What differs: {told}."
     )
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("!ping", 'It answered the bridge\'s "!ping" after 50 ms. What differs: nothing that is'),
+        (" !ping", "What differs: the blanks."),
+        ("!help", 'It answered the bridge\'s "!roll" after 50 ms. What differs: the command.'),
+    ],
+)
+def test_what_the_bridge_was_answered_before_is_told_of_who_is_silent_now(
+    words: str, told: str
+) -> None:
+    acts = list[Act]()
+    for number, (body, answer) in enumerate([("!ping", "pong"), ("!roll", "6"), (words, "")]):
+        at, id_ = AFTER * number, f"m{number}"
+        acts += [(at, replace(OURS, body=body, id=id_)), (at, HEARD._replace(body=body, id=id_))]
+        acts += [(at + 0.05, said("Robot", answer))] * bool(answer)
+    conclusion = find(evidence(acts, now=AFTER * 3))
+    assert (conclusion.outcome, told in conclusion.verdict) == ("unknown", True), conclusion.verdict
+
+
+@pytest.mark.parametrize(
+    ("first", "outcome"), [("!ping", "unknown"), ("!roll", "cause"), ("! ping", "cause")]
+)
+def test_who_got_an_answer_to_the_same_before_is_not_left_out_for_who_it_is(
+    first: str, outcome: str
+) -> None:
+    """The program may answer each only so often."""
+    acts = asked(("Alice", first, "pong"), *[("Alice", "!ping", "")] * 2, PING)
+    conclusion = find(evidence(acts, now=AFTER * 5))
+    assert (conclusion.outcome, conclusion.finding) == (outcome, "senders")
+    told = 'It had answered "!ping" of "Alice" before: does it answer only so often?'
+    assert (told in conclusion.verdict) is (outcome == "unknown")
 
 
 @pytest.mark.parametrize(("words", "outcome"), [("!ping", "cause"), ("!pong", "unknown")])

@@ -410,7 +410,7 @@ SENDERS: dict[str, tuple[list[Act], bool | None, str]] = {
     "another with the same words": (
         [*OURS, *asking("!ping", ANSWER)],
         False,
-        "nothing that is seen.",
+        "nothing that is seen (xmppTrace has both stanzas).",
     ),
     "another command": ([*OURS, *asking("!pong", ANSWER)], False, "the command."),
     "another case": ([*OURS, *asking("!PING", ANSWER)], False, "how the command is spelt."),

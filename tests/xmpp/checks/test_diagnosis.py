@@ -313,6 +313,16 @@ FOUND: list[tuple[str, Evidence, bool | None, str]] = [
     ("loop", loops(*[said("Deploying" + "." * (it + 1)) for it in range(9)]), True, ""),
     ("loop", loops(*[said("> " * it + "hello") for it in range(9)]), False, ""),
     ("loop", loops(PONGS, said("pong", "Wilma"), times=9), True, ""),
+    # An agent that takes its own words for a question to it says something new each time.
+    ("loop", loops(*[said(f"@Robot so {it}!") for it in "abcd"]), False, "speaks to its own name"),
+    (
+        "loop",
+        loops(*[said(f"Robot: {it}") for it in ("a", "b", "up", "up x")]),
+        False,
+        "own name ag",
+    ),
+    ("loop", loops(*[said(f"@Robot so {it}!") for it in "abc"]), True, ""),
+    ("loop", loops(*[said(f"@Wilma so {it}!") for it in "abcd"]), True, ""),
     # It greets whoever comes, and says what changed.
     ("loop", loops(came("Eve"), said("Welcome!"), times=9), True, ""),
     ("loop", loops(SubjectChanged("x"), said("A subject"), times=9), True, ""),
@@ -891,6 +901,53 @@ def test_what_is_said_when_the_bot_speaks_by_itself_may_be_no_answer(
     assert conclusion.step is None  # the bridge has said that already
 
 
+@pytest.mark.parametrize(
+    ("before", "body", "outcome"),
+    [
+        ([(0.0, said("News"))], "More news", "unknown"),
+        ([(0.0, said("!news", "Wilma")), (9.0, said("News"))], "More news", "cause"),
+        ([], "<McpDebug> !ping", "unknown"),
+        ([], "pong", "cause"),
+    ],
+)
+def test_what_comes_late_is_no_late_answer_of_who_also_speaks_unasked(
+    before: list[watching.Act], body: str, outcome: str
+) -> None:
+    acts = [*before, *((90.0, it) for it in (SENT, HEARD)), (99.0, said(body))]
+    answers = [PONG | {"answerMs": 9_000.0, "body": body}]
+    conclusion = find(watching.evidence(acts, answers=answers))
+    assert (conclusion.outcome, conclusion.finding) == (outcome, "answer")
+    told = "after 9,000 ms, and speaks by itself, too: is that the answer?"
+    assert (told in conclusion.verdict) is (outcome == "unknown")
+
+
+@pytest.mark.parametrize(
+    ("asked", "body", "outcome"),
+    [
+        ("!ping", "<McpDebug> !ping", "unknown"),
+        ("!ping", "You said: !ping", "well"),
+        ("hello", "[xmpp] McpDebug: hello", "unknown"),
+        ("hello", "hello", "well"),
+        ("hello", "Well, hello", "well"),
+        ("!ping", "> !ping\npong", "well"),
+        ("!echo so", "so", "well"),
+    ],
+)
+def test_what_only_repeats_the_bridges_words_may_be_no_answer(
+    asked: str, body: str, outcome: str
+) -> None:
+    conclusion = find(beside_wilma(body, asked=asked))
+    assert conclusion.outcome == outcome, conclusion.verdict
+    assert ("which only repeats it: is that the answer?" in conclusion.verdict) is (
+        outcome == "unknown"
+    )
+
+
+def test_an_answer_beside_which_people_may_see_another_text_is_told_so() -> None:
+    verdict = find(answered(PONG | {"marked": ["xhtml"]})).verdict
+    assert 'with "pong" (people may see another text: "xhtml") after 20 ms.' in verdict
+
+
 def test_a_ping_without_an_answer_is_told_if_others_were_left_without_one() -> None:
     acts = [(0.0, said("!ping", "Ann")), (0.1, said("pong")), (9.0, said("!ping", "Ann"))]
     conclusion = find(watching.evidence(acts, now=30.0, ping=DEAD))
@@ -957,6 +1014,10 @@ def test_an_answer_in_another_room_is_the_cause_of_silence_in_this() -> None:
     conclusion = find(given._replace(elsewhere=other))
     assert (conclusion.outcome, conclusion.finding) == ("cause", "answer")
     assert 'said "pong" in another room, "logs@x", 50 ms after the bridge' in conclusion.verdict
+    relayed = other._replace(event=said("<McpDebug> !ping"))
+    conclusion = find(given._replace(elsewhere=relayed))
+    assert (conclusion.outcome, conclusion.finding) == ("unknown", "answer")
+    assert '"Robot" seems to hand on what is said here.' in conclusion.verdict
 
 
 @pytest.mark.parametrize(("id_", "is_known"), [("o1", True), ("o2", False), (None, False)])
