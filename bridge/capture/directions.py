@@ -7,7 +7,7 @@ have no vote on that.
 """
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
@@ -316,9 +316,9 @@ class Directions:
         self.has_undirected = False
         """Whether a stanza was read whose direction only the stanza itself tells."""
         self._shapes: dict[str, Shape] = {}
-        self._words = defaultdict[str, set[bool]](set)
+        self._words: dict[str, set[bool]] = {}
         """Which words stand in the same place, by the shape without them."""
-        self._sides = defaultdict[str, set[bool]](set)
+        self._sides: dict[str, set[bool]] = {}
         """Which sides' stanzas stand behind words in the same place, by the shape up to them."""
         self._places = Counter[str]()
         self._most = 0
@@ -336,9 +336,9 @@ class Directions:
             if len(self._shapes) < MAX_SHAPES:
                 self._shapes[text] = shape
                 for word in shape.words:
-                    self._words[word.key].add(word.says_sent)
+                    self._words.setdefault(word.key, set()).add(word.says_sent)
                     if word.is_strong and word.family:  # XML::Stream has `Send: (`, `Read: buff(`
-                        self._words[word.family].add(word.says_sent)
+                        self._words.setdefault(word.family, set()).add(word.says_sent)
         shape.entries += 1
         # On the streams to other servers, the server is the client.
         is_server = session.lstrip("0123456789") != "" and not session.startswith("s2sout")
@@ -357,10 +357,10 @@ class Directions:
                 shape.evidence[NAMELESS][True] += 1
             if is_of_room or element.find(names.JOIN) is not None:
                 shape.evidence[OF_ROOMS][not is_of_room] += 1
-        if not shape.has_session:
+        if text in self._shapes and not shape.has_session:
             met = {side for side, count in shape.sides().items() if count}
             for word in shape.words:
-                self._sides[word.family] |= met
+                self._sides.setdefault(word.family, set()).update(met)
 
     def place_of(self, text: str) -> str:
         """Return the logger's place of a shape: the shape without its word and time."""
@@ -421,16 +421,20 @@ class Directions:
         """Return the word of a shape that names the direction, best one whose opposite was met."""
         if shape.word is not None:
             return shape.word
-        met = self._words
-        opposed = [it for it in shape.words if (not it.says_sent) in met[it.key] | met[it.family]]
+        opposed = [it for it in shape.words if (not it.says_sent) in self._met(it)]
         # One word for both sides names none.
-        strong = [it for it in shape.words if it.is_strong and len(self._sides[it.family]) < 2]
+        mixed = {it for it in shape.words if len(self._sides.get(it.family, ())) > 1}
+        strong = [it for it in shape.words if it.is_strong and it not in mixed]
         sides = {each.says_sent for each in shape.words}
         agreed = shape.words if len(sides) == 1 and sides == {*shape.hints} else []
         for words in ([each for each in opposed if each.is_strong], opposed, strong, agreed):
             if words:
                 return words[-1]
         return None
+
+    def _met(self, word: Word) -> set[bool]:
+        """Return what the words say that were met in the place of a word."""
+        return self._words.get(word.key, set()) | self._words.get(word.family, set())
 
     def _of_shape(self, shape: Shape) -> bool | None:
         shape.word = self._word(shape)

@@ -1,5 +1,8 @@
 """What is learned from a log is kept within bounds, however many shapes the log has."""
 
+import tracemalloc
+from xml.etree.ElementTree import XML
+
 import pytest
 
 from bridge.capture import fragments
@@ -19,6 +22,26 @@ def test_a_place_beyond_the_most_counts_as_never_met(places: int, times: int) ->
         learned.is_own(f"place {number}")
     learned.is_own("last")
     assert learned.times_met("last") == times
+
+
+def test_shapes_beyond_the_most_take_no_memory() -> None:
+    learned, element = Directions(), XML(MESSAGE)
+
+    def meet(numbers: range) -> None:
+        for number in numbers:
+            shape = f"{chr(number)} recv {'x' * 300}: "
+            learned.learn(shape, "", [element])
+            learned.place_of(shape)
+
+    tracemalloc.start()
+    try:
+        meet(range(0x4E00, 0x4E00 + 3 * MAX_SHAPES))
+        before, _ = tracemalloc.get_traced_memory()
+        meet(range(0x4E00 + 3 * MAX_SHAPES, 0x4E00 + 4 * MAX_SHAPES))
+        after, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert after - before < MAX_SHAPES * 10
 
 
 @pytest.mark.parametrize("length", [MAX_HEAD, MAX_HEAD + 1, 100 * MAX_HEAD])
