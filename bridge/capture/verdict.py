@@ -115,7 +115,8 @@ def verdict(findings: Iterable[Finding], holes: int = 0) -> str:
         exits = (it for it in findings if it.cause == "exited" and it.client == cause.client)
         if cause.name in {"tls", "login"} and (end := next(exits, None)):
             words += f" {end.message} {end.hint}"  # which came first is not known
-        is_silent, is_own = cause.cause in SILENT_ENDS, cause.cause in BY_PROGRAM
+        is_silent = cause.cause in SILENT_ENDS or cause.key.startswith("error undefined-condition ")
+        is_own = cause.cause in BY_PROGRAM
         theirs = [each for each in findings if each.client == cause.client]
         findings = [each for each in theirs if is_silent or (is_own and each.cause == "failed")]
     if warnings := [each for each in findings if each.severity is Severity.WARNING]:

@@ -267,6 +267,11 @@ COUNTS: dict[str, tuple[list[str], int, str]] = {
     ),
     "a stanza too many": ([*MANAGED, CHAT], 1, "acknowledged 1 stanza, and had got 0"),
     "stanzas too many": ([*MANAGED, CHAT], 2, "acknowledged 2 stanzas, and had got 0"),
+    "stanzas too many, for which the server ended the stream": (
+        [*MANAGED, stream_error("undefined-condition")],
+        2,
+        "A warning: bot.log:15: The client acknowledged 2 stanzas, and had got 0",
+    ),
 }
 """Logs, the count in them, and how the verdict says it."""
 
