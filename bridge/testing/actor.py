@@ -176,6 +176,10 @@ class Actor:
         """Say `body` to one occupant alone (XEP-0045, section 7.5)."""
         with self._doing(f"whisper to {quoted(nickname)}"):
             check_body(body)
+            status = self._participant.status()
+            is_there = nickname in {occupant.nickname for occupant in status.occupants}
+            if status.connected and status.shows_all and not is_there:
+                raise self._error(f"could not whisper to {quoted(nickname)}, who is not there.")
             message = stanzas.groupchat_message(self.room, body, secrets.token_hex(12))
             message.attrib.update(to=f"{self.room}/{nickname}", type="chat")
             SubElement(message, f"{{{names.MUC_USER}}}x")

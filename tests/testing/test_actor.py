@@ -51,6 +51,8 @@ def test_a_whisper_reaches_one_alone(alice: ActorProxy, bob: ActorProxy) -> None
         alice.expect("again", within=0.2)
     with pytest.raises(ExpectationError, match=r"<Bob> \(private\) again"):
         alice.expect_nothing(from_="Bob", during=0)
+    with pytest.raises(ActorError, match='could not whisper to "Alise", who is not there'):
+        bob.whisper("Alise", "psst")
 
 
 def test_an_actor_that_cannot_get_in_says_why(
