@@ -120,6 +120,8 @@ class _RoomFindings(NamedTuple):
     """What the bridge said last, if the room passed it on."""
     answers: Sequence[Entry] = ()
     """The answers to that, from any occupant."""
+    unheard: str = ""
+    """What the bridge said last, if the room neither passed it on nor refused it."""
 
 
 class _Examination:
@@ -245,7 +247,8 @@ class _Examination:
                 hides = bool(asked) and asked is back
         looks = (self._over(membership, seen, it, declared) for it in programs[:MAX_PROGRAMS])
         looked, since = await asyncio.gather(*looks), everybody.past.since or now
-        return _RoomFindings(looked, len(others), since, hides, said, answers)
+        unheard = sent.body if sent and everybody.past.outcome is None else ""
+        return _RoomFindings(looked, len(others), since, hides, said, answers, unheard)
 
     async def _over(
         self, membership: Membership, seen: "_Seen", occupant: Occupant, declared: asking.Declared
@@ -323,6 +326,8 @@ def _overall(
     everybody = counted(sum(room.others for room in rooms), "other occupant")
     looked_at = f"({len(programs)} of {everybody})"
     said = f" Nobody answered {evidence.words_of(asked[-1])}." if asked else ""
+    for unheard in (room.unheard for room in rooms if room.unheard):
+        said += f" The room did not pass on {evidence.words_of(unheard)}."
     if answered:
         times = ", ".join(
             f"{name_of(name)} after {it['answerMs']:,.0f} ms"
@@ -343,6 +348,8 @@ def _overall(
     verdict = f"No program is seen among the {everybody}.{said}"
     if clears:
         return "well", verdict, None
+    if any(room.unheard for room in rooms):
+        return "unknown", verdict, call("xmppCheck", {})
     if not asked:
         return "unknown", verdict, call("xmppSend", {"message": "!ping", "awaitSeconds": 10}, place)
     nickname = next(iter(answered), "")

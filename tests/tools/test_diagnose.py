@@ -248,6 +248,14 @@ async def test_without_a_nickname_it_looks_at_whoever_answers_as_a_program(
     )
 
 
+async def test_what_the_room_has_not_passed_on_is_not_to_be_said_again_to_all_programs() -> None:
+    result = await _diagnosed(_beside(SENT, stream=Asked(_saying({}))).link, nickname=None)
+    assert (result["outcome"], result["nextStep"]["tool"]) == ("unknown", "xmppCheck")
+    assert result["verdict"].endswith(' The room did not pass on "!ping".')
+    heard = await _diagnosed(_beside(SENT, HEARD, stream=Asked(_saying({}))).link, nickname=None)
+    assert "did not pass on" not in heard["verdict"]
+
+
 async def test_a_cause_of_one_program_is_the_verdict_and_the_bridges_words_concern_nobody() -> None:
     played = _beside(SENT, HEARD, stream=Asked(_saying({"Robot": "client/bot"})))
     result = await _diagnosed(played.link, nickname=None)

@@ -199,7 +199,7 @@ def report_of(
         if len(rooms) > 1:
             made = f"Joining created rooms that did not exist, {_listed(created)}"
         remarks = f" {made}: {CREATED_HINT}"
-    if mute := [visit.room for visit in visits if visit.voiceless]:
+    if mute := [visit.room for visit in visits if visit.voiceless and not visit.fault]:
         remarks += f" Without voice in {_listed(mute)}: nobody gets what the bridge says there "
         remarks += "until a moderator gives it voice."
     if not faults:  # a fault's message already names similar rooms
