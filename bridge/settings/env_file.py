@@ -49,7 +49,7 @@ def with_variables(text: str, values: Mapping[str, str]) -> str:
 
 def _check(before: str, after: str, values: Mapping[str, str]) -> None:
     """Raise `SettingsError` unless `after` has the values, and all other variables as `before`."""
-    was, _, unread = parsed(before)
+    was, _, unread, _ = parsed(before)
     now = parsed(after).values
     wanted = {name: value for name, value in {**was, **values}.items() if value}
     wrong = {name for name in wanted | now if wanted.get(name, "") != now.get(name, "")}

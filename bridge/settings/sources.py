@@ -9,7 +9,7 @@ import io
 import os
 import re
 import stat
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -152,16 +152,22 @@ def read(path: Path, *, trusted: bool) -> VariableSource:
         raise UnusableError("NUL bytes in it")
     if re.search(rf"[^\S\r\n]{{{MAX_BLANKS + 1}}}", text):
         raise UnusableError(f"more than {MAX_BLANKS} blanks in a row")
-    values, cut_off, lines = parsed(text)
-    name, warning = repr(str(path)), ""
-    if lines:
-        named = ", ".join(map(str, lines[:MAX_LINES_NAMED]))
-        named += " and more" if len(lines) > MAX_LINES_NAMED else ""
-        named = f"lines {named}" if len(lines) > 1 else f"line {named}"
+    values, cut_off, unread, again = parsed(text)
+    name, warnings = repr(str(path)), list[str]()
+    if unread:
         form = "not of the form NAME=value, or a quotation mark is not closed"
-        warning = f"{name}: {named} ignored: {form}"
+        warnings.append(f"{_numbered(unread)} ignored: {form}")
+    if again:
+        warnings.append(f"{_numbered(again)} in effect in place of the same variable above")
+    warning = f"{name}: {'; '.join(warnings)}" if warnings else ""
     exposed = _is_exposed(path)
     return VariableSource(name, path.parent, trusted, set_in(values), warning, cut_off, exposed)
+
+
+def _numbered(lines: Sequence[int]) -> str:
+    named = ", ".join(map(str, lines[:MAX_LINES_NAMED]))
+    named += " and more" if len(lines) > MAX_LINES_NAMED else ""
+    return f"lines {named}" if len(lines) > 1 else f"line {named}"
 
 
 def _behind(statement: str) -> str:
@@ -192,6 +198,8 @@ class Parsed(NamedTuple):
 
     unread: list[int]
     """The numbers of the lines that cannot be read."""
+    again: list[int]
+    """The numbers of the lines that give a variable another value than a line above."""
 
 
 def parsed(text: str) -> Parsed:
@@ -200,15 +208,18 @@ def parsed(text: str) -> Parsed:
     # cannot read instead of returning them.
     from dotenv.parser import parse_stream
 
-    result = Parsed({}, {}, [])
+    result = Parsed({}, {}, [], [])
     for binding in parse_stream(io.StringIO(text.removeprefix("\ufeff"), newline=None)):
+        statement = binding.original.string
+        blank = len(statement) - len(statement.lstrip())
+        line = binding.original.line + statement.count("\n", 0, blank)
         if binding.error:
-            statement = binding.original.string
-            blank = len(statement) - len(statement.lstrip())
-            result.unread.append(binding.original.line + statement.count("\n", 0, blank))
+            result.unread.append(line)
         elif binding.key is not None:
+            if result.values.get(binding.key, binding.value or "") != (binding.value or ""):
+                result.again.append(line)
             result.values[binding.key] = binding.value or ""
-            result.cut_off[binding.key] = _behind(binding.original.string)
+            result.cut_off[binding.key] = _behind(statement)
     return result
 
 

@@ -198,6 +198,18 @@ def test_lines_that_cannot_be_read_are_named_in_a_warning_but_not_without_end(
     assert capfd.readouterr() == ("", "")
 
 
+def test_a_line_that_gives_a_variable_another_value_is_named_in_a_warning(
+    folders: Folders,
+) -> None:
+    again = "# ours\nXMPP_PASSWORD=secret\nBOT_NICKNAME=Bot\nBOT_NICKNAME='Bot'\n"
+    path = write(folders.package, written(ACCOUNT) + again)
+    configuration = folders.load({})
+    line = len(ACCOUNT) + 2
+    place = "in place of the same variable above"
+    assert configuration.warnings == (f"'{path}': line {line} in effect {place}",)
+    assert settled(configuration).password == Secret("secret")
+
+
 def test_env_file_names_the_one_file_outright(folders: Folders) -> None:
     write(folders.here, ACCOUNT)
     write(folders.package, ACCOUNT)

@@ -11,7 +11,8 @@ SECOND = "battery-staple"
 
 def warnings_of(folders: Folders, text: str, mode: int = 0o600) -> list[str]:
     """The warnings about a file with the account and this text after it."""
-    account = "".join(f"{name}={value}\n" for name, value in ACCOUNT.items())
+    others = {name: value for name, value in ACCOUNT.items() if not text.startswith(name)}
+    account = "".join(f"{name}={value}\n" for name, value in others.items())
     path = write(folders.package, account + text)
     path.chmod(mode)
     configuration = folders.load({})
