@@ -2,11 +2,13 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
+from operator import attrgetter
 from typing import cast
 
 from bridge.text import iso, name_of, searchable, visible
 from bridge.wire.speech import (
     ANSWER_SECONDS,
+    TURN_SECONDS,
     has_arguments,
     is_addressed,
     is_command,
@@ -17,6 +19,7 @@ from bridge.wire.speech import (
 )
 from bridge.xmpp.checks.conduct import fallen
 from bridge.xmpp.checks.evidence import (
+    MAX_ACTS,
     MAX_ALIKE,
     Evidence,
     Finding,
@@ -36,7 +39,7 @@ from bridge.xmpp.checks.exchanges import (
     speaks,
 )
 from bridge.xmpp.checks.questions import Ask, LeftOut, asks_of, ids_of, left_out
-from bridge.xmpp.model.events import MessageReceived
+from bridge.xmpp.model.events import MessageReceived, OccupantChanged
 from bridge.xmpp.model.journal import Record
 
 LEFT_OUT = 2
@@ -184,11 +187,11 @@ def _unasked(evidence: Evidence, answered: Sequence[Ask]) -> Finding | None:
         if speaks(answer) and evidence.is_theirs(answer) and not evidence.is_theirs(asked)
         if is_message(asked) and 0 <= answer.at - asked.at <= ANSWER_SECONDS
     ]
-    wordless = [it for asked, it in theirs if not asked.body and it not in known]
+    wordless = [it for it in _after_no_words(evidence) if it not in known]
     if len(wordless) >= LEFT_OUT and len({it.body for it in wordless}) == 1:
         detail = f"{evidence.who} said {words_of(wordless[0].body)} {len(wordless)} times, each "
-        detail += "after a message without words, such as a reaction."
-        hint = "Let the program pass over messages that have no body (XEP-0444)."
+        detail += "after something without words: a reaction, a chat state, a change of presence."
+        hint = "Unless that is wanted: let the program pass over what has no body."
         return Finding(None, detail, hint, symptom=True)
     talk = [
         (asked, answer)
@@ -202,6 +205,25 @@ def _unasked(evidence: Evidence, answered: Sequence[Ask]) -> Finding | None:
     detail += f"{words_of(talk[-1][1].body)}, as it answers commands."
     hint = "Does it look for a word anywhere in what is said? A pattern needs its beginning (^)."
     return Finding(None, detail, hint, symptom=True)
+
+
+def _after_no_words(evidence: Evidence) -> list[Record]:
+    """Return what the occupant said at once after a wordless act, if no words came shortly before.
+
+    Clients send a chat state behind a message, too.
+    """
+    acts = sorted((*evidence.past.others, *evidence.past.spoken), key=attrgetter("number"))
+    said, at = list[Record](), float("-inf")
+    for before, act in pairwise(acts[-2 * MAX_ACTS :]):
+        is_others = not evidence.is_theirs(before)
+        if speaks(before):  # its own words have answered those of others
+            at = before.at if is_others else float("-inf")
+        is_changed = isinstance(before.event, OccupantChanged)
+        is_wordless = is_others and (is_changed or (is_message(before) and not before.body))
+        is_prompt = act.at - before.at <= ANSWER_SECONDS < act.at - at
+        if is_wordless and is_prompt and speaks(act) and evidence.is_theirs(act):
+            said.append(act)
+    return said
 
 
 def _unread(last: Sequence[Ask]) -> tuple[str, str] | None:
@@ -457,7 +479,7 @@ def _since_stopped(evidence: Evidence, left: Record) -> list[Record]:
 def _pause(evidence: Evidence, left: Sequence[Record]) -> float | None:
     """Return how long after an answer the messages that were `left` came, at most, in seconds.
 
-    Return None if the occupant answered one that came as soon, or if that is not known of several.
+    Return None if the occupant answered one that came as soon, or if too little is known of that.
     """
     asks = [ask for ask in asks_of(evidence) if ask.answer]
     answered = [ask.answer.at for ask in asks if ask.answer]
@@ -469,7 +491,8 @@ def _pause(evidence: Evidence, left: Sequence[Record]) -> float | None:
     said = [*left, *(ask.asked for ask in asks[-1:])]
     words = {"".join(record.body.split()[:1]) for record in said}
     known = [pause for pause in pauses if pause < float("inf")]
-    is_limited = len(words) == 1 and len(known) >= LEFT_OUT and longest < min(pauses)
+    is_known = len(known) >= (1 if longest <= TURN_SECONDS else LEFT_OUT)
+    is_limited = len(words) == 1 and is_known and longest < min(pauses)
     return longest if is_limited else None
 
 

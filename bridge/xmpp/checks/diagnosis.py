@@ -271,9 +271,13 @@ def _loop(evidence: Evidence) -> Finding:
             if grows and repeats >= least:
                 detail = f"{who} answers itself, {UNLESS}: {said}, which repeats what it had said "
                 return Finding(False, f"{detail}before, and so on.", hint)
-            what = "says the same" if repeats >= least else "speaks to its own name"
+            is_same = repeats >= least
+            what = "says the same" if is_same else "speaks to its own name"
             detail = f"{who} {what} again and again: {said}, as before. It answers itself, "
-            detail += "or what the bridge does not see, or reports the same each time."
+            detail += "or what the bridge does not see, or "
+            detail += (
+                "reports the same each time." if is_same else "begins with its name each time."
+            )
             same = same or Finding(False, detail, hint, symptom=True)
     return same or Finding(True, f"{who} does not answer itself.")
 
