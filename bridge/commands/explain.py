@@ -74,7 +74,8 @@ def run(parsed: argparse.Namespace) -> int:
             conclusion = f"{conclusion.replace(NO_ERROR, UNKNOWN)} T{line[1:]}."
     if parsed.command_text and not (has_errors or any(each.stream.asked for each in streams)):
         begin = quoted(parsed.command_text)
-        conclusion += f" No message that begins with {begin} reached the client."
+        conclusion += f" No message that begins with {begin} reached the client, other than in the "
+        conclusion += "history of a room, which does not count."
     if any(reader.has_undirected for reader in readers):
         conclusion += f" {UNDIRECTED}"
     pieces: Iterable[str]
