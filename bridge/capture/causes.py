@@ -307,8 +307,8 @@ presence-bounced: refused; warning, RFC 6120, 8.3
     -> Check the address to which the client sends presence, and its form. If it is a room, the
     client is not in it.
 unheard: silent; note, XEP-0045, 7.4
-    {messages} named the client, or {were} answered; `--command TEXT` makes that an error, once
-    the log goes on for 10 s.
+    {messages} named the client, or {were}; `--command TEXT` makes that an error, once the log goes
+    on for 10 s.
     -> Give --command the beginning of the messages that the client should answer.
 one-sided: unanswered; note, RFC 6120, 8.2.3
     The log has only what the client {did}: what is missing on the other side is not known.

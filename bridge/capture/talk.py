@@ -28,6 +28,9 @@ MIN_ANSWERS = 2
 """If a client has answered the same words so many times, it should answer them. For words such as
 `!ping`, one answer is enough."""
 
+MIN_LEFT = 2
+"""A client that has answered before may pass over fewer: a command may be for another program."""
+
 MAX_HISTORY = 8
 """We remember at most so many messages of the history that ask for an answer."""
 
@@ -137,11 +140,11 @@ class Talk:
         """The type and address of what the client sent in place of an answer to the room, by the
         number of the message that it had just heard."""
         self.asked = 0
-        """How many live messages named the client or were commands."""
+        """How many live messages named the client or were commands, since it last did anything."""
         self.asked_at: LogPlace | None = None
         """Where the first of them is."""
         self.has_answered = False
-        """Whether the client has said or done anything in a room since."""
+        """Whether the client has said or done anything in a room after such a message."""
         self.said: Heard | None = None
         """The latest message that the client sent to a room."""
 
@@ -235,19 +238,23 @@ class Talk:
         )
 
     def conclusion(self) -> Iterator[Finding]:
-        """Note that the client answered nothing at all of what it may have been asked.
+        """Note that the client answered nothing of what it may have been asked last.
 
         Given a command, note that the log ends too soon to tell what answers it.
         """
         left = [it.stanza.place for it in self.waiting.open.values()] if self._command else []
         asked, at = (len(left), left[0]) if left else (self.asked, self.asked_at)
-        if at is not None and (left or not (self.has_answered or self._command)):
-            were = "was a command, and was not" if asked == 1 else "were commands, and none was"
-            yield cause("unheard", at, messages=counted(asked, "message"), were=were)
+        least = MIN_LEFT if self.has_answered else 1
+        if at is not None and (left or (asked >= least and not self._command)):
+            none = "did not answer", "answered none"
+            were = f"{'was a command' if asked == 1 else 'were commands'}, and it {none[asked > 1]}"
+            since = " since it last spoke" if self.has_answered and not left else ""
+            yield cause("unheard", at, messages=f"{counted(asked, 'message')}{since}", were=were)
 
     def react(self) -> None:
         """Note that the client did something that may answer the message that it heard."""
-        self.has_answered = self.asked > 0
+        self.has_answered = self.has_answered or self.asked > 0
+        self.asked, self.asked_at = 0, None
         self.waiting.open.clear()
 
     def lose(self) -> None:

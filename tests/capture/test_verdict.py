@@ -208,6 +208,14 @@ GROUNDS: dict[str, tuple[list[str], str]] = {
     "none was": ([*IN, said("Ann", "hi")], ""),
     "it said something": ([*IN, *ASKED, says("pong")], ""),
     "it said something before only": ([*IN, says("hello"), *ASKED], "3 messages named the client"),
+    "it answered before only": (
+        [*IN, said("Ann", "!ping"), says("pong"), said("Ann", "!status"), said("Ann", "!status")],
+        "bot.log:17: 2 messages since it last spoke named the client, or were commands",
+    ),
+    "it passed over one command": (
+        [*IN, said("Ann", "!ping"), says("pong"), said("Ann", "!roll"), said("Ann", "thanks")],
+        "",
+    ),
     "only what was received": (
         [said("Ann", "a"), said("Ann", "b")],
         "only what the client received",
@@ -235,7 +243,7 @@ PINGS = [*IN, said("Ann", "!ping"), says("pong"), said("Ann", "!ping")]
 @pytest.mark.parametrize(
     ("log", "words"),
     [
-        (PINGS, "bot.log:17: 1 message named the client, or was a command, and was not answered"),
+        (PINGS, "bot.log:17: 1 message named the client, or was a command, and it did not answer"),
         ([*PINGS, says("pong")], ""),
         ([*PINGS, said("Ann", "bot: hi")], "bot.log:17: 1 message named the client"),
         ([*IN, said("Ann", "bot: hi")], ""),
@@ -258,12 +266,12 @@ COUNTS: dict[str, tuple[list[str], int, str]] = {
     "a message without an answer": (
         [*IN, said("Ann", "!ping")],
         1,
-        "1 message named the client, or was a command, and was not answered",
+        "1 message named the client, or was a command, and it did not answer",
     ),
     "messages without an answer": (
         [*IN, *ASKED],
         3,
-        "3 messages named the client, or were commands, and none was answered",
+        "3 messages named the client, or were commands, and it answered none",
     ),
     "a stanza too many": ([*MANAGED, CHAT], 1, "acknowledged 1 stanza, and had got 0"),
     "stanzas too many": ([*MANAGED, CHAT], 2, "acknowledged 2 stanzas, and had got 0"),
