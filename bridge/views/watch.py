@@ -301,7 +301,7 @@ async def watch(
     if is_late and not has_shown:
         unseen = (it for it in parsed.senders or () if it not in senders)
         names = [name for it in unseen for name in alike(it, [*senders])]
-        others = f"; in the room is {list_of(names)}" if names else ""
+        others = f"; seen in the room: {list_of(names)}" if names else ""
         complain(f"xmpp-bridge: nothing matched within {seconds:g} s{others}")
     missed = not has_shown and (first or seconds is not None)
     return not (hopeless or missed or output.error)

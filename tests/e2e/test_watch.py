@@ -137,7 +137,7 @@ ENDS: dict[str, tuple[dict[str, str], tuple[str, ...], int, str, str]] = {
         ("--from", "Ecco", "--first", "--timeout", "1"),
         1,
         "",
-        'within 1 s; in the room is "Echo"\n',
+        'within 1 s; seen in the room: "Echo"\n',
     ),
     "a refused login": ({"XMPP_PASSWORD": "wrong"}, ("--first",), 1, "", "not-authorized"),
     "something matched": ({}, ("--kind", "connection", "--timeout", "1"), 0, "joined", ""),
