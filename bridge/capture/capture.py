@@ -171,7 +171,7 @@ class Capture:
             return False
         every = [each for streams in self._open.values() for each in streams]
         if stanza.element.tag == FAILURE:
-            self.failure = self.failure if every else stanza
+            self.failure = stanza if stanza.element.text and not every else self.failure
             going = [each for each in every if each.cut is None]
             if len(going) == 1:  # with several, it is not known whose program failed
                 going[0].add(going[0].stream.fail(stanza))

@@ -42,8 +42,7 @@ too-high: ended; error, XEP-0198, 4
     each session that is not resumed.
 headless: ended; error, RFC 6120, 6.4.6
     {message}{sent}{after}
-    -> Let the client log in once, and then begin a new stream with a header before it sends
-    anything else.
+    -> Let the client log in once, and then begin a new stream before it sends anything else.
 no-answer: ended; error, RFC 6120, 4.2
     The server never answered the client's stream header{within}.
     -> Check host and port: behind them may be TLS from the first byte (port 5223), another protocol
@@ -106,8 +105,7 @@ failed-at-login: login; error, RFC 6120, 6.4
     The client began its login, and the program failed before that was over: {failure}.
     -> See what it waited for, and how long; a slow server may need more time than it gives.
 stops-at-tls: tls; note, RFC 6120, 5.4.3.2
-    No stanza came after TLS was begun: the log's other lines there may say why, most often that the
-    client does not trust the certificate.
+    No stanza came after TLS was begun: the client may not trust the certificate.
     -> Check the server's certificate, its names and its dates, and what the client trusts.
 stops-at-question: login; note, RFC 6120, 4.3
     The log ends before the {who} answered the {whose}'s {what} {where}.
@@ -249,8 +247,7 @@ old-name: join; error, XEP-0045, 7.2.2
     -> Let the client take its nickname from its own presence (status 110).
 never-joined: join; error, XEP-0045, 7.2
     The client spoke to the room {room}, and had never asked to join it.
-    -> Send presence with the muc element to ROOM@SERVICE/NICKNAME first, and wait until it comes
-    back.
+    -> First send presence with the muc element to ROOM@SERVICE/NICKNAME, and wait for it.
 not-rejoined: join; error, XEP-0045, 7.2
     The client was in the room {room} when its former stream ended, and did not ask to join it again
     {within} after it had logged in.
@@ -366,6 +363,9 @@ failed: silent; note, RFC 6120, 8
 died: silent; note, RFC 6120, 8
     No stanza came after that failure.
     -> See whether it ended the program.
+complained: silent; note, RFC 6120, 8
+    The program logged an error, and no stanza came after that.
+    -> See what it says.
 exited: silent; error, RFC 6120, 4.4
     The program of the client ended by itself, {how}.{before}
     -> Look at its own output for the reason.

@@ -66,6 +66,11 @@ _STATED = re.compile(r"(?:^|: |[}('])([a-z]+(?:-[a-z]+)*)(?![\w-])")
 _BEGINS = re.compile('Error|Exception|Fault|panic|most recent call last|File "')
 """What the first line of a trace has. Few other lines of a log have any of it."""
 
+_LEVEL = re.compile(
+    r"\b(?:ERR(?:OR)?|FATAL|SEVERE|CRITICAL)\b(?!\()|\[(?:error|fatal|critical)\]|\bE/\w"
+)
+"""What loggers write before an entry of level error."""
+
 _LIBRARY = re.compile(
     r"(?:site|dist)-packages|node_modules|[/\\]lib[/\\]python|^node:|^internal/|^<|\.cargo|/gems/"
 )
@@ -135,10 +140,12 @@ class Failures:
         """The latest lines up to the one in which the trace begins."""
         self._others = 0
         """How many other lines stand behind the latest frame, or the latest name."""
+        self.complaint = 0
+        """In which line the program logged an error since the latest stanza; 0 if it did not."""
 
     def hear(self, said: str, number: int) -> None:
         """Remember what a stranger said that looks like a trace: a program may print it."""
-        if _BEGINS.search(said):
+        if _BEGINS.search(said) or _LEVEL.search(said):
             for line in said.split("\n")[:MAX_SAID]:
                 if words := line.strip()[:MAX_FRAME]:
                     self._said.add(words, number)
@@ -148,9 +155,11 @@ class Failures:
 
         Python may name the exception in the line of the stanza, `text`, since its words are one.
         """
+        head, _, stanza = text[:MAX_FRAME].partition("<")
+        self.complaint = number if _LEVEL.search(head) and "error" not in stanza else 0
         named, at, innermost = self._named, self._number, 0
         if named is None:
-            named = _EXCEPTION.search(text[:MAX_FRAME].partition("<")[0])
+            named = _EXCEPTION.search(head)
             at, innermost = number, -1
         if named is not None and self._frames:
             return self._ended(named, at, innermost)
@@ -159,6 +168,8 @@ class Failures:
 
     def feed(self, text: str, number: int) -> Failure | None:
         """Read a line; return the exception whose trace has ended with it, or before it."""
+        if _LEVEL.search(text[:MAX_FRAME]) and not self._saying(text):
+            self.complaint = number
         if not self._frames and self._named is None and not _BEGINS.search(text):
             self._before.append(text[:MAX_FRAME])
             return None

@@ -189,8 +189,12 @@ class LogReader:
     def end(self) -> list[Stanza]:
         """Return the stanzas that the end of the log finishes or cuts off."""
         fragments = [*self._read_lines(), *self._fragments.end()]
+        complaint = self._failures.complaint
         if failure := self._failures.end():
             fragments += self._failed(failure)
+        elif complaint:
+            place = LogPlace(self._file, complaint, "")
+            fragments.append(Fragment(place, None, "", "", [Element(FAILURE)], "", (), False))
         return [*self._taken(fragments), *self._decide()]
 
     def _failed(self, failure: Failure) -> Iterator[Fragment]:

@@ -69,7 +69,7 @@ class Stream:
         self.first = self.first or outline(stanza)
 
     def fail(self, failure: Stanza) -> Iterator[Outcome]:
-        """Find on which message the program failed, or note that it failed.
+        """Find on which message the program failed, or note that it failed, or logged an error.
 
         If the exception passes an error of the server on, that error counts, unless the log has it.
         """
@@ -77,6 +77,10 @@ class Stream:
             is_known = self.login.refusals or self.login.authenticated
             if not (self.client.ended or (error.tag != STREAM_ERROR and is_known)):
                 yield from self.take(failure._replace(element=error))
+            return
+        if failure.element.text is None:
+            if not self.ending.failed:
+                yield cause("complained", failure.place)
             return
         findings = [*self.talk.fail(self.client, failure)]
         yield from findings

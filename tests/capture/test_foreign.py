@@ -114,7 +114,7 @@ NAMED: dict[str, tuple[list[str], str]] = {
     "a resumption is refused": (RESUME, "A warning: bot.log:2: The server refused to resume"),
     "TLS was begun, and nothing followed": (
         [f">>> <starttls {TLS}/>", f"<<< <proceed {TLS}/>"],
-        "does not trust the certificate",
+        "may not trust the certificate",
     ),
     "a request is refused, with the reason": (
         [

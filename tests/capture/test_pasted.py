@@ -671,6 +671,14 @@ NAMED: dict[str, tuple[list[str], str]] = {
         [PING, ASK],
         f'not known. bot.log:2: The log has no answer of the room "{ROOM}"',
     ),
+    "an entry of level error that nothing follows": (
+        [PING, "12:00 xmpp: ERR: Unrecoverable TLS error", "12:00 xmpp: DBG: Closing socket."],
+        "not known. bot.log:2: The program logged an error, and no stanza came after that.",
+    ),
+    "an entry of level error with a stanza in it": (
+        [PING, f"12:00 [error] Unexpected info: {PING[4:]}"],
+        "not known. bot.log:2: The program logged an error, and no stanza came after that.",
+    ),
     "a failure that nothing follows": ([PING, *TRACE], "No stanza came after that failure."),
     "a failure whose words are a stanza": (
         [PING, *TRACE[:-1], f"slixmpp.exceptions.IqTimeout: {PING[4:]}"],

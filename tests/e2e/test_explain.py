@@ -152,7 +152,7 @@ def test_of_a_stream_that_never_got_on_the_line_that_names_an_error_is_told() ->
 def test_a_log_that_has_only_a_login_is_quoted_with_its_first_error(further: list[str]) -> None:
     auth = f">>> <auth xmlns='{SASL}' mechanism='PLAIN'>AGI=</auth>"
     ran = explain(text="\n".join([auth, *further, "ERROR bot: authentication failure"]))
-    assert ("authentication failure" in ran.stdout, ran.returncode == 2) == (further == [],) * 2
+    assert ("authentication failure" in ran.stdout, ran.returncode) == (further == [], 2)
 
 
 def test_what_is_no_log_is_said_with_what_was_looked_for(tmp_path: Path) -> None:
