@@ -194,7 +194,7 @@ join: not-authorized; later
     The room {room} wants a password, and {password_is_wrong}.
     -> Set {room_password} to the room's password.
 join: forbidden; later
-    {account} is banned from the room {room}, or may not reach {room_service} at all.
+    {account} is banned from the room {room}, may not make it, or may not reach {room_service}.
     -> Check {room_setting}: if there is no such room, {account} may not create it. If it is right,
     ask an admin of the room to lift the ban.
 join: registration-required; later
