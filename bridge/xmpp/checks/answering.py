@@ -428,7 +428,10 @@ def _compared(evidence: Evidence, ask: Ask, last: Record, left: Sequence[Record]
         return Finding(False if often else None, detail, hint, symptom=True)
     again = ask.answer is not None and ask.answer.number > left[0].number
     # Another command may be one that it does not know, or fails in.
-    pause = _pause(evidence, left) if is_same and again else None
+    different = _contrast(evidence, ask.asked, last)
+    is_alike = all(it.startswith(("the affil", "the role", "the account")) for it in different)
+    least = 1 if is_alike else LEFT_OUT  # if the messages differ, that may be the reason
+    pause = _pause(evidence, left, least) if is_same and again else None
     same = [it.asked for it in asks_of(evidence) if it.answer and it.asked.sender == last.sender]
     before = [it for it in same if it.number < left[0].number and not _contrast(evidence, it, last)]
     others = [name for name in left_out if name != last.sender][:MAX_ALIKE]
@@ -476,7 +479,7 @@ def _since_stopped(evidence: Evidence, left: Record) -> list[Record]:
     return [] if answered > left.number else missed or [left]
 
 
-def _pause(evidence: Evidence, left: Sequence[Record]) -> float | None:
+def _pause(evidence: Evidence, left: Sequence[Record], least: int) -> float | None:
     """Return how long after an answer the messages that were `left` came, at most, in seconds.
 
     Return None if the occupant answered one that came as soon, or if too little is known of that.
@@ -491,7 +494,7 @@ def _pause(evidence: Evidence, left: Sequence[Record]) -> float | None:
     said = [*left, *(ask.asked for ask in asks[-1:])]
     words = {"".join(record.body.split()[:1]) for record in said}
     known = [pause for pause in pauses if pause < float("inf")]
-    is_known = len(known) >= (1 if longest <= TURN_SECONDS else LEFT_OUT)
+    is_known = len(known) >= (least if longest <= TURN_SECONDS else LEFT_OUT)
     is_limited = len(words) == 1 and is_known and longest < min(pauses)
     return longest if is_limited else None
 

@@ -413,6 +413,16 @@ def test_who_is_left_out_only_soon_after_an_answer_is_not_called_the_reason(
     assert (told in conclusion.verdict) is (outcome == "unknown")
 
 
+@pytest.mark.parametrize(("reply_to", "outcome"), [("q0", "cause"), (None, "unknown")])
+def test_messages_that_differ_are_not_left_out_for_a_pause_after_one_answer(
+    reply_to: str | None, outcome: str
+) -> None:
+    left_out = [(at, said("Alice", "!ping", reply_to=reply_to)) for at in (3.0, 6.0)]
+    acts = [*asked(PING), *left_out, *((AFTER + at, event) for at, event in asked(PING))]
+    conclusion = find(evidence(acts, now=AFTER * 2))
+    assert (conclusion.outcome, conclusion.finding) == (outcome, "senders")
+
+
 @pytest.mark.parametrize(
     ("body", "asked", "tells"),
     [
