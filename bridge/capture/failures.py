@@ -76,6 +76,9 @@ _LIBRARY = re.compile(
 )
 """Matches a file of a library: a program's author looks for a line of the program."""
 
+_CUT = re.compile(r"^(?:Not)?Connect|Disconnected|BrokenPipe")
+"""Matches an exception that a library raises because the connection has ended."""
+
 
 class Failure(NamedTuple):
     """An exception that the log shows."""
@@ -220,12 +223,15 @@ class Failures:
         """Return in which line of the log somebody had said this; 0 if nobody had."""
         return next((number for words, number in self._said.items() if words in text), 0)
 
-    def _ended(self, exception: re.Match[str], number: int, innermost: int = 0) -> Failure:
+    def _ended(self, exception: re.Match[str], number: int, innermost: int = 0) -> Failure | None:
         file, line = self._frames[innermost]
         self._forget()
         words = (exception["words"] or "")[:MAX_WORDS]
         name = re.split(r"[.:]", exception["name"])[-1]
-        lines = reversed(self._before) if _LIBRARY.search(file) else ()
+        is_of_library = _LIBRARY.search(file) is not None
+        if is_of_library and _CUT.match(name):
+            return None
+        lines = reversed(self._before) if is_of_library else ()
         times = (time_in(text)[0] for text in lines)
         seconds = next((it for it in times if it is not None), None)
         return Failure(name, words, file, line, number, seconds, self._said_in)

@@ -213,6 +213,13 @@ def test_a_line_alone_is_no_failure(line: str) -> None:
     assert failures(f"{line}\nhello\n{line}") == []
 
 
+@pytest.mark.parametrize("name", ["ConnectionError", "BrokenPipeError", "NotConnectedError"])
+@pytest.mark.parametrize("file", ["/srv/bot.py", "/srv/venv/lib/python3.11/site-packages/x.py"])
+def test_a_library_that_lost_the_connection_failed_on_nothing(name: str, file: str) -> None:
+    log = PYTHON.replace("KeyError: 'oslo'", f"{name}: not connected").replace("/srv/bot.py", file)
+    assert [each.name for each in failures(log)] == ([name] if file == "/srv/bot.py" else [])
+
+
 QUIET = ["<<< <presence from='a@b' to='c@d'/>"] * 6
 ASKED = said("Ann", "!weather oslo")
 SORRY = f">>> <message to='{ROOM}' type='error'>{error('bad-request')}</message>"
