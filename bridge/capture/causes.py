@@ -256,7 +256,7 @@ not-yet-rejoined: join; note, XEP-0045, 7.2
     The client logged in again, and the log ends before it asks to join the room {room} again.
     -> Let the client join its rooms after each login, and not only after the first.
 stops-at-join: join; note, XEP-0045, 7.2.2
-    The log has no answer of the room {room} to the client's request to be let in.
+    The log has no answer of the room {room} to the client's request to be let in{though}.
     -> See in the client's other lines whether it still waits; run explain on more of the log.
 created: join; note, XEP-0045, 10.1
     The room {room} was not there, and the client made it by joining: some servers let others in

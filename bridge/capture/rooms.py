@@ -84,6 +84,8 @@ class Room:
     """The id and body of what the client said last, while its nickname is not known."""
     early: Stanza | None = None
     """The first message that the client sent before its presence came back, as its `outline`."""
+    is_unseen: bool = False
+    """Whether only the room's messages show that it let the client in, and not its presence."""
 
     @property
     def is_inside(self) -> bool:
@@ -205,13 +207,17 @@ class Rooms:
         notes = {"rejoin": "not-yet-rejoined", "join": "stops-at-join"}
         for (kind, _, _), awaited in self.waiting.open.items():
             if kind in notes:
-                yield cause(notes[kind], awaited.stanza.place, about=awaited.what)
+                yield cause(notes[kind], awaited.stanza.place, about=awaited.what, though="")
+        for room in self.by_jid.values():
+            if room.is_unseen and room.is_inside and not room.was_inside:
+                though = ", though the room's messages came: some libraries wait for one"
+                yield cause("stops-at-join", room.place, about=room.jid, though=though)
 
     def lose(self) -> None:
         """Allow for a hole in the log, which may hide that a room let the client in."""
         self.waiting.open.clear()
         for room in self.by_jid.values():
-            room.state, room.early = RoomState.INSIDE, None
+            room.state, room.early, room.is_unseen = RoomState.INSIDE, None, False
 
     def forget(self) -> None:
         """Keep what is shown of the rooms, since no further stanza comes."""
@@ -296,6 +302,7 @@ def _take_presence(room: Room, client: Entity, stanza: Stanza) -> Iterator[Outco
         case "unavailable" if is_own:
             yield from removed(room, client, stanza, codes)
         case None:
+            room.is_unseen = room.is_unseen and not (is_own or 110 in codes)
             if is_own and room.state is RoomState.ASKED:
                 yield from recovered(room.refusals, " The room let it in soon after that.")
             yield from renamed(room, stanza, nickname, codes)
@@ -319,7 +326,8 @@ def _take_message(room: Room, client: Entity, stanza: Stanza) -> Iterator[Findin
     if element.get("type") != "groupchat":
         return
     if room.state is RoomState.ASKED:
-        room.state = RoomState.INSIDE  # a client that gets the room's messages is in it
+        # A client that gets the room's messages is in it.
+        room.state, room.is_unseen = RoomState.INSIDE, True
     if not room.nickname and room.said[1] and room.said == _said(element):
         room.nickname = from_[:MAX_TEXT].partition("/")[2]
     has_body = bool(element.findtext("body"))

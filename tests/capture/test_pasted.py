@@ -671,6 +671,10 @@ NAMED: dict[str, tuple[list[str], str]] = {
         [PING, ASK],
         f'not known. bot.log:2: The log has no answer of the room "{ROOM}"',
     ),
+    "a join that only the room's messages answer": (
+        [PING, ASK, said("Ann", "hi")],
+        "request to be let in, though the room's messages came",
+    ),
     "an entry of level error that nothing follows": (
         [PING, "12:00 xmpp: ERR: Unrecoverable TLS error", "12:00 xmpp: DBG: Closing socket."],
         "not known. bot.log:2: The program logged an error, and no stanza came after that.",
