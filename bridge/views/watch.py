@@ -4,7 +4,7 @@ import argparse
 import asyncio
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from copy import deepcopy
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -19,7 +19,7 @@ from bridge.views.results import ARROWS
 from bridge.views.screen import Display, cut, padded, width
 from bridge.views.termination import run_until_signal
 from bridge.xmpp.checks.evidence import list_of
-from bridge.xmpp.checks.presence import MAX_COMPARED, alike
+from bridge.xmpp.checks.presence import alike
 from bridge.xmpp.link.stanzas import xml_of
 from bridge.xmpp.link.trace import TracedStanza
 from bridge.xmpp.model import events, formatting
@@ -239,6 +239,15 @@ def _views(*, several: bool) -> tuple[RoomView, RoomView]:
     return view, RoomView(display_of(stderr), names_rooms=several)
 
 
+def _unmatched(seconds: float, senders: Collection[str], records: Iterable[Record]) -> str:
+    """Return that nothing matched, and who was seen whom a misspelt nickname may mean."""
+    met = {getattr(record.event, "sender", None) or "" for record in records}
+    unmet = [sender for sender in senders if sender not in met]
+    names = {name for it in unmet for name in alike(it, [*met])}
+    others = f"; seen in the room: {list_of(sorted(names))}" if names else ""
+    return f"xmpp-bridge: nothing matched within {seconds:g} s{others}"
+
+
 async def watch(
     settings: Settings, parsed: argparse.Namespace, picks: Callable[[Record], bool] | None
 ) -> bool:
@@ -249,19 +258,16 @@ async def watch(
     room refuses us for good, or if nothing was shown under `--timeout` or `--first`.
     """
     as_json, first, seconds = parsed.json, parsed.first, parsed.timeout
-    # We join under another nickname, since a bridge may be in the room already.
+    # A bridge may be in the room already.
     participant = Participant(settings._replace(nickname=f"{settings.nickname}-watch"))
     journal, news = participant.journal, News()
     ended, hopeless, has_shown = asyncio.Event(), False, False
     output = Output(sys.stdout, sys.stderr, ended.set)
     marks_present = picks is None and not (as_json or parsed.stanzas)
     view, notices = _views(several=len(settings.rooms) > 1)
-    senders = set[str]()
 
     def on_record(record: Record) -> None:
         nonlocal hopeless, has_shown
-        if len(senders) < MAX_COMPARED:
-            senders.add(getattr(record.event, "sender", None) or "")
         about_us = isinstance(record.event, ABOUT_US)
         is_news = news.has(record)  # called for all, to learn when we enter
         if picks is None:
@@ -299,9 +305,6 @@ async def watch(
     output.close()
     complain_of(output.error)
     if is_late and not has_shown:
-        unseen = (it for it in parsed.senders or () if it not in senders)
-        names = [name for it in unseen for name in alike(it, [*senders])]
-        others = f"; seen in the room: {list_of(names)}" if names else ""
-        complain(f"xmpp-bridge: nothing matched within {seconds:g} s{others}")
+        complain(_unmatched(seconds, parsed.senders or (), journal))
     missed = not has_shown and (first or seconds is not None)
     return not (hopeless or missed or output.error)
