@@ -33,8 +33,8 @@ class Stream:
         self.ending = Ending()
         self.first: Stanza | None = None
         """The `outline` of the first stanza; `ending` has the last."""
-        self.asked = 0
-        """At the end: how many messages asked the client for an answer."""
+        self.was_asked = False
+        """At the end: whether a message asked the client for an answer."""
         self.holes = 0
         """How many stanzas, of this stream or between its own, the log has only in part."""
 
@@ -113,7 +113,7 @@ class Stream:
 
     def conclusion(self) -> Iterator[Finding]:
         """Note at the end of a stream what the log cannot show, although something may be wrong."""
-        self.asked = self.talk.asked
+        self.was_asked = self.talk.has_answered or self.talk.asked > 0
         yield from self.talk.conclusion()
         if self.client.has_received:
             yield from self.rooms.conclusion()

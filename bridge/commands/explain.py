@@ -72,7 +72,7 @@ def run(parsed: argparse.Namespace) -> int:
         line = named_in(begin)
         if line.startswith("the log names") or (line and not has_received):
             conclusion = f"{conclusion.replace(NO_ERROR, UNKNOWN)} T{line[1:]}."
-    if parsed.command_text and not (has_errors or any(each.stream.asked for each in streams)):
+    if parsed.command_text and not (has_errors or any(each.stream.was_asked for each in streams)):
         begin = quoted(parsed.command_text)
         conclusion += f" No message that begins with {begin} reached the client, other than in the "
         conclusion += "history of a room, which does not count."

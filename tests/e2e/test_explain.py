@@ -88,6 +88,13 @@ def test_the_command_that_should_be_answered_is_told_by_the_user() -> None:
     assert (ran.returncode, told in ran.stdout.splitlines()[-1]) == (0, True)
 
 
+def test_a_command_that_was_answered_has_reached_the_client() -> None:
+    ran = explain(
+        "--command", "!ping", text="\n".join([*HEALTHY, said("Ann", "!ping"), says("pong")])
+    )
+    assert (ran.returncode, ran.stdout.splitlines()[-1]) == (0, "No error was found.")
+
+
 def test_a_note_is_shown_only_where_everything_is_asked_for() -> None:
     renamed = JOIN[1].replace("/bot'", "/Robby'")
     text = "\n".join([*LOGIN, ASK, renamed])
