@@ -216,7 +216,7 @@ def _after_no_words(evidence: Evidence) -> list[Record]:
     said, at = list[Record](), float("-inf")
     for before, act in pairwise(acts[-2 * MAX_ACTS :]):
         is_others = not evidence.is_theirs(before)
-        if speaks(before):  # its own words have answered those of others
+        if speaks(before):  # what it said may answer what others said
             at = before.at if is_others else float("-inf")
         is_changed = isinstance(before.event, OccupantChanged)
         is_wordless = is_others and (is_changed or (is_message(before) and not before.body))
