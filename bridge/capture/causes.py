@@ -364,7 +364,7 @@ died: silent; note, RFC 6120, 8
     No stanza came after that failure.
     -> See whether it ended the program.
 complained: silent; note, RFC 6120, 8
-    The program logged an error, and no stanza came after that.
+    This line seems to tell of an error, unless it quotes somebody; no stanza came after that.
     -> See what it says.
 exited: silent; error, RFC 6120, 4.4
     The program of the client ended by itself, {how}.{before}

@@ -148,7 +148,7 @@ class Failures:
 
     def hear(self, said: str, number: int) -> None:
         """Remember what a stranger said that looks like a trace: a program may print it."""
-        if _BEGINS.search(said) or _LEVEL.search(said):
+        if _BEGINS.search(said):
             for line in said.split("\n")[:MAX_SAID]:
                 if words := line.strip()[:MAX_FRAME]:
                     self._said.add(words, number)
@@ -171,7 +171,7 @@ class Failures:
 
     def feed(self, text: str, number: int) -> Failure | None:
         """Read a line; return the exception whose trace has ended with it, or before it."""
-        if _LEVEL.search(text[:MAX_FRAME]) and not self._saying(text):
+        if _LEVEL.search(text[:MAX_FRAME]):
             self.complaint = number
         if not self._frames and self._named is None and not _BEGINS.search(text):
             self._before.append(text[:MAX_FRAME])

@@ -677,11 +677,19 @@ NAMED: dict[str, tuple[list[str], str]] = {
     ),
     "an entry of level error that nothing follows": (
         [PING, "12:00 xmpp: ERR: Unrecoverable TLS error", "12:00 xmpp: DBG: Closing socket."],
-        "not known. bot.log:2: The program logged an error, and no stanza came after that.",
+        "not known. bot.log:2: This line seems to tell of an error, unless it quotes somebody; no",
+    ),
+    "an entry of level error whose word somebody had said": (
+        [PING, said("Ann", "ERROR"), "12:00 ERROR bot: the handler failed"],
+        "not known. bot.log:3: This line seems to tell of an error, unless it quotes somebody;",
+    ),
+    "a nickname that looks like a level": (
+        [PING, said("[error]", "hi"), "12:00 INFO [error] said hi"],
+        "not known. bot.log:3: This line seems to tell of an error, unless it quotes somebody;",
     ),
     "an entry of level error with a stanza in it": (
         [PING, f"12:00 [error] Unexpected info: {PING[4:]}"],
-        "not known. bot.log:2: The program logged an error, and no stanza came after that.",
+        "not known. bot.log:2: This line seems to tell of an error, unless it quotes somebody; no",
     ),
     "a failure that nothing follows": ([PING, *TRACE], "No stanza came after that failure."),
     "a failure whose words are a stanza": (
