@@ -260,14 +260,17 @@ class Rooms:
         key = _key(client, stanza)
         room = self.by_jid.get(key) if jid else None
         has_muc = element.find(names.JOIN) is not None
-        if not jid or not (room or has_muc or (nickname and "@" in jid)):
-            return
         if element.get("type") == "unavailable":
-            if room:
-                if room.is_inside:
-                    yield cause("left", stanza.place, about=room.jid)
-                room.state = RoomState.LEFT
-                self.waiting.open.pop(("join", "", key), None)
+            # Without an address it is for all rooms (RFC 6121, 4.5.2).
+            for each in [key] if jid else [*self.by_jid]:
+                if (left := self.by_jid.get(each)) is None:
+                    continue
+                if left.is_inside:
+                    yield cause("left", stanza.place, about=left.jid)
+                left.state = RoomState.LEFT
+                self.waiting.open.pop(("join", "", each), None)
+        elif not jid or not (room or has_muc or (nickname and "@" in jid)):
+            return
         elif not element.get("type") and (room is None or not room.is_inside or has_muc):
             asked = Room(jid.lower(), nickname, RoomState.ASKED, stanza.place, has_muc)
             asked.asked_at = stanza.seconds

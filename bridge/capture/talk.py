@@ -248,6 +248,7 @@ class Talk:
         if at is not None and (left or (asked >= least and not self._command)):
             none = "did not answer", "answered none"
             were = f"{'was a command' if asked == 1 else 'were commands'}, and it {none[asked > 1]}"
+            were += "".join(f", but sent a message {it}" for it in [*self.astray.values()][-1:])
             since = " since it last spoke" if self.has_answered and not left else ""
             yield cause("unheard", at, messages=f"{counted(asked, 'message')}{since}", were=were)
 
@@ -256,6 +257,7 @@ class Talk:
         self.has_answered = self.has_answered or self.asked > 0
         self.asked, self.asked_at = 0, None
         self.waiting.open.clear()
+        self.astray.clear()
 
     def lose(self) -> None:
         """Allow for a hole in the log, or for words that may be another client's.

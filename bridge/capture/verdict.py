@@ -31,7 +31,7 @@ TOLD = frozenset(
     (  # noqa: SIM905 - as a set it would take twelve lines
         "stops-at-tls stops-at-question stops-at-offer stops-in-part stops-at-join doubted "
         "other-error refused-request refused-outside untold excerpt unheard one-sided died failed "
-        "renamed not-yet-rejoined roomless complained"
+        "renamed not-yet-rejoined roomless complained left"
     ).split()
 )
 """The causes of notes that the verdict adds to "No error was found", so that it hides no error."""

@@ -125,7 +125,8 @@ class _BotLog:
         evidence, where = self._evidence, quoted(str(path), MAX_TEXT)
         findings = [finding for each in ours for finding in each.findings()]
         lasting = [each for each in findings if not self._is_over(each, findings)]
-        cause, words = explanation(lasting) or explanation(findings), verdict(findings)
+        cause = explanation(lasting) or explanation(findings)
+        words = verdict(it for it in findings if it.cause != LEFT)
         if cause is None and evidence.occupant is None:  # it may say why the occupant is not there
             whys = [it for it in findings if it.name == "join" or it.severity is Severity.WARNING]
             cause = next((it for it in reversed(whys) if it.name in {"join", "removed"}), None)

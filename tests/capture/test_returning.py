@@ -65,16 +65,28 @@ def test_where_the_log_ends_too_early_is_only_noted() -> None:
     assert "and the log ends before it asks to join" in verdict(findings)
 
 
+OFFLINE = [LEFT[0].replace(f"to='{ROOM}/bot' ", ""), *LEFT[1:]]
+"""The client left all its rooms at once."""
+
+
 @pytest.mark.parametrize(
-    ("lines", "count"), [(LEFT, 1), ([*LEFT, *JOIN, *ALIVE], 0), ([*LEFT, *JOIN, *LEFT], 1)]
+    ("lines", "count"),
+    [
+        (LEFT, 1),
+        (OFFLINE, 1),
+        ([*LEFT, *JOIN, *ALIVE], 0),
+        ([*OFFLINE, *JOIN, *ALIVE], 0),
+        ([*LEFT, *JOIN, *LEFT], 1),
+    ],
 )
-def test_that_a_client_left_its_room_is_noted_until_it_asks_again(
+def test_that_a_client_left_its_room_is_told_until_it_asks_again(
     lines: list[str], count: int
 ) -> None:
     findings = [it for each in examined(*timed(*IN, *lines)) for it in each.findings()]
     left = [each for each in findings if each.cause == "left"]
     assert [(each.severity, each.about) for each in left] == [(Severity.NOTE, ROOM)] * count
-    assert verdict(findings) == "No error was found."
+    is_told = verdict(findings).endswith(f': The client itself left the room "{ROOM}".')
+    assert (is_told, verdict(findings).startswith("No error was found.")) == (count == 1, True)
 
 
 def test_to_speak_to_the_room_without_asking_is_named_as_such() -> None:

@@ -273,6 +273,16 @@ COUNTS: dict[str, tuple[list[str], int, str]] = {
         3,
         "3 messages named the client, or were commands, and it answered none",
     ),
+    "a message that was answered in no type for a room": (
+        [*IN, said("Ann", "!ping"), says("pong", type_="normal")],
+        1,
+        'and it did not answer, but sent a message of type "normal" to "room@muc.example.org"',
+    ),
+    "a message that was answered in vain, and then well": (
+        [*IN, said("Ann", "!a"), says("b", type_="normal"), says("c"), *[said("Ann", "!d")] * 2],
+        2,
+        "2 messages since it last spoke named the client, or were commands, and it answered none; ",
+    ),
     "a stanza too many": ([*MANAGED, CHAT], 1, "acknowledged 1 stanza, and had got 0"),
     "stanzas too many": ([*MANAGED, CHAT], 2, "acknowledged 2 stanzas, and had got 0"),
     "stanzas too many, for which the server ended the stream": (
