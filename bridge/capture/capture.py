@@ -145,8 +145,8 @@ class Capture:
         has_sent = any(each.has_sent for each in clients)
         is_one_sided = has_sent != any(each.has_received for each in clients)
         if is_one_sided and not self.holes and (first := self.streams[0].stream.first):
-            did = "sent" if has_sent else "received"
-            self.streams[0].add([cause("one-sided", first.place, did=did)])
+            name = "only-sent" if has_sent else "only-received"
+            self.streams[0].add([cause(name, first.place)])
         if self._taken <= MAX_EXCERPT and not any(each.is_complete for each in clients):
             for each in self.streams:
                 refused = [it for it in each.findings() if it.cause in REFUSALS]

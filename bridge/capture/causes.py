@@ -301,14 +301,16 @@ presence-refused: refused; error, RFC 6120, 8.3
     its resource before it sends presence.
 presence-bounced: refused; warning, RFC 6120, 8.3
     {other} refused the client's presence ({condition}){why}.
-    -> Check the address to which the client sends presence, and its form. If it is a room, the
-    client is not in it.
+    -> Check the presence's address and form. If it is a room's, the client is not in that room.
 unheard: silent; note, XEP-0045, 7.4
     {messages} named the client, or {were}; `--command TEXT` makes that an error, once the log goes
     on for 10 s.
     -> Give --command the beginning of the messages that the client should answer.
-one-sided: unanswered; note, RFC 6120, 8.2.3
-    The log has only what the client {did}: what is missing on the other side is not known.
+only-sent: unanswered; note, RFC 6120, 8.2.3
+    The log has only what the client sent: what the server said is not known.
+    -> Log both directions.
+only-received: unanswered; note, RFC 6120, 8.2.3
+    The log has only what the client received: what it sent is not known.
     -> Log both directions.
 doubted: unanswered; note, RFC 6121, 5.2.3
     Somebody had said this entry in line {line}, word for word: it is not known whether the program
@@ -320,8 +322,7 @@ other-error: refused; note, RFC 6120, 8.3
     -> Nothing, unless the client needed what it asked for there.
 refused-request: refused; note, RFC 6120, 8.3
     The client's request {what} was refused by {other} ({condition}){why}.
-    -> Nothing, unless the client needs what it asked for: many clients ask what the other side can
-    do.
+    -> Nothing, unless the client needs what it asked for: many ask what the other side can do.
 untold: refused; note, RFC 6120, 8.3
     The client's request {what} was refused by {other}, and the log does not tell why.
     -> Let the logger write whole stanzas (in Prosody, by mod_stanza_debug).
@@ -371,8 +372,7 @@ exited: silent; error, RFC 6120, 4.4
     -> Look at its own output for the reason.
 mentioned: silent; warning, XEP-0045, 7.4
     The message {what} names the client, and it sent no answer {within}.
-    -> If it was meant for the client, run explain with --command and the beginning of such
-    messages.
+    -> If it was meant for the client, run explain with --command and such messages' beginning.
 private: misplaced; error, XEP-0045, 7.4
     The message {what} in the room {room} was answered in private.
     -> Answer with type groupchat to the room's bare JID.

@@ -718,7 +718,7 @@ NAMED: dict[str, tuple[list[str], str]] = {
     ),
     "one stanza that was sent": (
         [">>> <presence/>"],
-        "The log has only what the client sent",
+        "Whether there was an error is not known. bot.log:1: The log has only what the client sent",
     ),
     "a refused message cut in its body": (
         [f"<<< {BOUNCE[: BOUNCE.index('<error')]}<body>one", "two"],

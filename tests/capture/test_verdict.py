@@ -220,7 +220,6 @@ GROUNDS: dict[str, tuple[list[str], str]] = {
         [said("Ann", "a"), said("Ann", "b")],
         "only what the client received",
     ),
-    "only what was sent": ([ASK, says("a")], "only what the client sent"),
     "it is in no room": ([*LOGIN, "<<< <presence/>"], "logged in, and has asked to join no room."),
     "another stream goes on": ([*IN, *ASKED, *LOGIN], "3 messages named the client"),
 }
