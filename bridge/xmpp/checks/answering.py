@@ -39,7 +39,7 @@ from bridge.xmpp.checks.exchanges import (
     speaks,
 )
 from bridge.xmpp.checks.questions import Ask, LeftOut, asks_of, ids_of, left_out
-from bridge.xmpp.model.events import MessageReceived, OccupantChanged
+from bridge.xmpp.model.events import MessageReceived, OccupantChanged, SubjectChanged
 from bridge.xmpp.model.journal import Record
 
 LEFT_OUT = 2
@@ -190,7 +190,8 @@ def _unasked(evidence: Evidence, answered: Sequence[Ask]) -> Finding | None:
     wordless = [it for it in _after_no_words(evidence) if it not in known]
     if len(wordless) >= LEFT_OUT and len({it.body for it in wordless}) == 1:
         detail = f"{evidence.who} said {words_of(wordless[0].body)} {len(wordless)} times, each "
-        detail += "after something without words: a reaction, a chat state, a change of presence."
+        detail += "after something without words: a reaction, a chat state, a change of presence "
+        detail += "or of the subject."
         hint = "Unless that is wanted: let the program pass over what has no body."
         return Finding(None, detail, hint, symptom=True)
     talk = [
@@ -218,7 +219,7 @@ def _after_no_words(evidence: Evidence) -> list[Record]:
         is_others = not evidence.is_theirs(before)
         if speaks(before):  # what it said may answer what others said
             at = before.at if is_others else float("-inf")
-        is_changed = isinstance(before.event, OccupantChanged)
+        is_changed = isinstance(before.event, OccupantChanged | SubjectChanged)
         is_wordless = is_others and (is_changed or (is_message(before) and not before.body))
         is_prompt = act.at - before.at <= ANSWER_SECONDS < act.at - at
         if is_wordless and is_prompt and speaks(act) and evidence.is_theirs(act):

@@ -180,11 +180,13 @@ def _step(evidence: Evidence, findings: dict[str, Finding], decides: str) -> Ste
 
 
 def _may_still_answer(evidence: Evidence) -> bool:
-    """Whether another occupant spoke so soon that the bridge waited no longer for this one."""
+    """Whether the occupant types, or another spoke so soon that the bridge waited no longer."""
     heard, others = evidence.past.heard, evidence.past.others
-    if heard is None or evidence.now - heard.at >= answering.LATE_MS / 1000:
-        return False
-    return any(other.is_public and other.number > heard.number for other in others)
+    seconds = evidence.now - heard.at if heard else THREAD_SECONDS
+    if evidence.signal == "composing":
+        return seconds < THREAD_SECONDS
+    has_other = any(it.is_public and heard and it.number > heard.number for it in others)
+    return has_other and seconds < answering.LATE_MS / 1000
 
 
 def look_over(evidence: Evidence) -> tuple[Outcome, str, Finding]:

@@ -21,10 +21,12 @@ _DENIAL = (
 )
 _FAILURE = re.compile(
     rf"(\b(?:{_DENIAL})[ '\u2019]?(?:any |an |de )?)?"
-    r"(\b(?:error|exception|traceback|failed|failure|denied|refused|not allowed|went wrong"
+    r"(\b(?:error|exception|traceback|failed|failure|denied|refused|forbidden|went wrong"
     r"|timed out|unavailable|unreachable|unable to|https? ?(?:error |status )?[45]\d\d"
     r"|sorry|try again|out of (?:service|order)|bad gateway|crashed|not (?:found|recogni[sz]ed"
-    r"|supported|implemented)|(?:unknown|invalid|no such) \w+"
+    r"|supported|implemented|allowed|permitted|authori[sz]ed)|(?:unknown|invalid|no such) \w+"
+    r"|(?:(?:not|\w+n['\u2019]t) have|have no|needs?|requires?|lacks?|missing|insufficient)"
+    r" (?!no )[\w -]{,30}(?:permission|privilege)s?|rate[ -]?limit(?:s|ed|ing)?"
     r"|fehler|fehlgeschlagen|nicht (?:erreichbar|gefunden|möglich)|erreur|échec|échoué|fallo|falló"
     r"|erro|errore|falha|falhou|fallito|fout|mislukt|błąd|chyba|hata|ошибка|сбой|не удалось"
     r"|помилка|грешка|greška|fejl|feil|virhe|hiba|viga|kļūda|klaida|eroare|σφάλμα|lỗi|gagal|galat"
@@ -36,8 +38,9 @@ _FAILURE = re.compile(
 them in many languages, or a sign: what denies them, and the words."""
 
 _UNFILLED = re.compile(
-    r"\bundefined\b|\bNaN\b|^(?:null|None|nil)\W*$|\[object \w+\]|<[\w. ]+ at 0x|\$?\{\w+\}"
-    r"|(?<!\d)%(?:\(\w+\))?[sd]\b|^b['\"]|\\[ux][0-9a-f]{2}|&(?:amp|lt|gt|quot|nbsp|#x?[0-9a-f]+);"
+    r"\bundefined\b|\bNaN\b|(?<=[:=] )nan\b|^(?:null|None|nil)\W*$|\[object \w+\]"
+    r"|<[\w. ]+ at 0x|\$?\{\w+\}|(?<!\d)%(?:\(\w+\))?[sd]\b|^b['\"]|\\[ux][0-9a-f]{2}"
+    r"|&(?:amp|lt|gt|quot|nbsp|#x?[0-9a-f]+);"
     r"|\b[A-Z]\w*[a-z](?:Error|Exception)\b|^<(?i:!doctype|html)\b"
     r"|\ufffd|[ÂÃÐÑ](?:[\x80-\xbf]|\\u\{[89AB])|â(?:€|\\u\{[89])"
 )

@@ -22,6 +22,9 @@ from bridge.xmpp.queries.iq_errors import DecodedError
 DEPARTURES = 2
 """How many departures we keep: after the occupant, another person may have had the nickname."""
 
+FLOOD = 60
+"""So many changes of an occupant's presence are told, if they came faster than one a second."""
+
 VISIBLE_ACTIONS = (
     events.OccupantPresence,
     events.OccupantLeft,
@@ -138,6 +141,8 @@ class Past:
     ids."""
     silenced: Record | None = None
     """The event in which the occupant last became a visitor, who has no voice."""
+    changes: list[float] = field(default_factory=list)
+    """When the occupant's presence changed, the newest `FLOOD` times, the newest first."""
     retitled: Record | None = None
     """The event in which the occupant last changed the room's subject."""
     configured: Record | None = None
@@ -203,14 +208,21 @@ class Past:
                     self.spoke = self.spoke or record
                     if live and self.sent is None:
                         self.replies.append(record)
-            case events.OccupantChanged(role="visitor", former_role=str()) if theirs:
-                self.silenced = self.silenced or record
+            case events.OccupantChanged() as change if theirs:
+                self._note_change(change, record)
             case events.RoomConfigured():
                 self.configured = self.configured or record
             case events.OccupantJoined() if named and record.earlier:
                 self.presence_on_entry = self.presence_on_entry or record
             case event if isinstance(event, VISIBLE_ACTIONS) and not record.earlier:
                 self._see(record, named=named)
+
+    def _note_change(self, change: events.OccupantChanged, record: Record) -> None:
+        """Note when the occupant's presence changed, and whether that took the voice."""
+        if len(self.changes) < FLOOD:
+            self.changes.append(record.at)
+        if change.role == "visitor" and change.former_role is not None:
+            self.silenced = self.silenced or record
 
     def _note_rights(self, record: Record, *, named: bool) -> None:
         """Note whether another owned the room then, or the occupant did not."""

@@ -16,6 +16,7 @@ from bridge.xmpp.checks.conduct import (
     way_out,
 )
 from bridge.xmpp.checks.evidence import (
+    FLOOD,
     MAX_ALIKE,
     Evidence,
     Finding,
@@ -53,7 +54,7 @@ def present(evidence: Evidence) -> Finding:
         detail = f"{who} speaks in the room, and is not shown by the room."
         return Finding(True, detail, remark=True)
     if evidence.occupant is not None:
-        more = f"{_predecessor(evidence)}{_says(evidence)}"
+        more = f"{_predecessor(evidence)}{_says(evidence)}{_flood(evidence)}"
         return Finding(True, f"{who} is in the room.{more}", remark=bool(more))
     return _missing(evidence)
 
@@ -156,6 +157,14 @@ def _says(evidence: Evidence) -> str:
     here = evidence.occupant
     says = [it for it in (here.show, here.status) if it] if here and evidence.is_silent else []
     return f" Its presence says {', '.join(map(words_of, says))}." if says else ""
+
+
+def _flood(evidence: Evidence) -> str:
+    """Return a sentence on how often the presence changed lately; empty unless that is a flood."""
+    changes = evidence.past.changes
+    if len(changes) < FLOOD or (seconds := changes[0] - changes[-1]) > FLOOD:
+        return ""
+    return f" Its presence changed {FLOOD} times in {seconds:,.1f} s, until {iso(changes[0])}."
 
 
 def _predecessor(evidence: Evidence) -> str:

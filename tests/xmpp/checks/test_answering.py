@@ -7,7 +7,13 @@ import pytest
 from bridge.xmpp.checks.answering import LATE_MS, LONG
 from bridge.xmpp.checks.diagnosis import Step, find
 from bridge.xmpp.checks.doubts import tells_failure
-from bridge.xmpp.model.events import Event, MessageSent, OccupantChanged, RoomConfigured
+from bridge.xmpp.model.events import (
+    Event,
+    MessageSent,
+    OccupantChanged,
+    RoomConfigured,
+    SubjectChanged,
+)
 from bridge.xmpp.model.room import Occupant
 from tests.tools.played import ROOM
 from tests.xmpp.checks.watching import BOT, DEAD, Act, evidence, left, said
@@ -57,6 +63,7 @@ def test_an_answer_in_private_may_be_on_purpose_if_other_commands_are_answered_i
 
 LATE = LATE_MS / 1000 + 0.1
 TYPING = said("Carl", "", payload=("composing (http://jabber.org/protocol/chatstates)",))
+RETITLED = SubjectChanged("Deploy on Friday", "Carl")
 AWAY = OccupantChanged(f"{ROOM}/Carl", "Carl", "participant", "none", show="away")
 BROKEN: dict[str, tuple[list[Act], str, str]] = {
     "it replies to another message": (
@@ -126,6 +133,14 @@ BROKEN: dict[str, tuple[list[Act], str, str]] = {
         ],
         "unknown",
         "it may have stopped. What differs: whether it is a correction.",
+    ),
+    "it takes a new subject for a command": (
+        [
+            *asked(PING),
+            *((9.0 + 3 * at, it) for at in range(2) for it in (RETITLED, said("Robot", "pong"))),
+        ],
+        "unknown",
+        '"Robot" said "pong" 2 times, each after something without words: a reaction',
     ),
     "it takes typing for commands": (
         [
@@ -466,6 +481,12 @@ def test_messages_that_differ_are_not_left_out_for_a_pause_after_one_answer(
         ("ÃGUA, NÃO, CAFÉ»", "!ping", False),
         ("gr\ufffdn", "!ping", True),
         ("none of them", "!who", False),
+        ("You don't have permission to run this", "!restart", True),
+        ("This needs bot-admin privileges", "!restart", True),
+        ("This needs no permissions", "!help", False),
+        ("You are rate limited", "!ping", True),
+        ("Temperature: nan °C", "!weather", True),
+        ("Nan bread: two", "!order", False),
     ],
 )
 def test_an_answer_tells_a_failure_in_words_that_are_not_the_questions(

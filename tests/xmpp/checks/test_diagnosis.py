@@ -128,17 +128,21 @@ def test_a_room_that_was_destroyed_or_put_the_bridge_out_is_not_entered_by_a_che
 
 
 BY_NAME = Step("xmppSend", {"message": "Robot: ping", "awaitSeconds": 10, "from": "Robot"})
+WAIT = Step("xmppWait", {"from": "Robot", "timeoutSeconds": 10})
+TYPING = said("", payload=("composing (http://jabber.org/protocol/chatstates)",))
 
 
 @pytest.mark.parametrize(
     ("more", "now", "step"),
     [
-        ([said("pong", "Eve")], 3.0, Step("xmppWait", {"from": "Robot", "timeoutSeconds": 10})),
+        ([said("pong", "Eve")], 3.0, WAIT),
         ([said("pong", "Eve")], 1.0 + LATE_MS / 1000, BY_NAME),
         ([], 3.0, BY_NAME),
+        ([TYPING], 9.0, WAIT),
+        ([TYPING], 9_999.0, BY_NAME),
     ],
 )
-def test_if_another_answered_first_the_bot_is_waited_for(
+def test_if_another_answered_first_or_the_bot_types_it_is_waited_for(
     more: list[Event], now: float, step: Step | None
 ) -> None:
     diagnosis = find(evidence(SENT, HEARD, *more)._replace(now=now))
@@ -227,7 +231,6 @@ ECHO = said("pong", "Eve")
 LATER = PONG | {"answerMs": 2_500.0}
 MODERATED = said("", "", retracts="r", moderated_by="Eve")
 HI = PONG | {"body": "hi"}
-TYPING = said("", payload=("composing (http://jabber.org/protocol/chatstates)",))
 REACTION = said("", "Wilma", reacts_to="m1", reactions=("x",))
 UNREADABLE = StanzaDamaged(f"{ROOM}/Eve", "Eve", "a name is no name")
 """It may ask the bot for anything: the bot may read what the bridge cannot."""
@@ -994,6 +997,17 @@ def test_what_the_presence_of_a_silent_bot_says_is_told() -> None:
     told = ' Its presence says "dnd", "until\\n6".'
     for given, is_told in ((evidence(SENT, HEARD, occupant=busy), True), (answered(PONG), False)):
         assert (told in find(given._replace(occupant=busy)).verdict) is is_told
+
+
+@pytest.mark.parametrize(("times", "seconds"), [(61, 0.9), (59, 0.9), (61, 1.2)])
+def test_a_flood_of_presence_is_told_beside_the_answer(times: int, seconds: float) -> None:
+    busy = [OccupantChanged(BOT.jid, "Robot", "participant", "none", status="cpu")] * times
+    verdict = find(evidence(*busy, SENT, HEARD, seconds=seconds)._replace(answers=[PONG])).verdict
+    is_told = "Its presence changed 60 times in 53.1 s, until 1970-01-01T00:00:54.000Z." in verdict
+    assert (is_told, verdict.startswith("Nothing is wrong:")) == (
+        (times, seconds) == (61, 0.9),
+        True,
+    )
 
 
 def test_a_letter_of_another_alphabet_is_told_whoever_wrote_it() -> None:
