@@ -18,7 +18,7 @@ CONNECTION_STAGES = ("resolve", "connect", "tls", "sasl", "bind")
 ROOM_STAGES = ("disco", "join", "occupants", "send", "leave")
 """The stages of each room, in order; `send` only if the caller asks for it."""
 
-CREATED_HINT = "MUC_ROOM may have a typo."
+CREATED_HINT = "MUC_ROOM may have a typo, or the former room is gone."
 """The hint about a room that joining made."""
 
 MAX_ROOMS_NAMED = 3

@@ -212,8 +212,11 @@ class RoomStatus:
         if self.persistent is False:
             warnings.append(f"{TEMPORARY}. {MAKE_PERSISTENT}")
         if self.connected and self.room_created and not self.others:
+            why, error = "MUC_ROOM may have a typo", self.last_error
+            if error is not None and error.fault.condition == "gone":
+                why = f"the former room was gone at {iso(error.at)}, and may have moved"
             warnings.append(
-                "Joining made this room, and nobody else is in it: MUC_ROOM may have a typo."
+                f"Joining made this room, and nobody else is in it: {why}."
                 + similar_named(self.similar_rooms)
             )
         return warnings
