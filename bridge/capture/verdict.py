@@ -52,6 +52,9 @@ DOUBTS = STOPS | {"doubted", "untold", "excerpt", "died", "complained", "only-se
 was refused, or has little but such a request, or has nothing that the server said; or the program
 failed or logged an error, and nothing follows."""
 
+UNDONE = frozenset({"no-tls", "left-at-tls", "no-mechanism", "given-up"})
+"""The causes of errors that say what a client did not do: its program may have ended before."""
+
 ANYTHING = "*"
 """Stands for any address. An error about a stream explains findings about all addresses."""
 
@@ -115,7 +118,8 @@ def verdict(findings: Iterable[Finding], holes: int = 0) -> str:
             words += f" Other clients with errors: {others}."
         exits = (it for it in findings if it.cause == "exited" and it.client == cause.client)
         if cause.name in {"tls", "login"} and (end := next(exits, None)):
-            words += f" {end.message} {end.hint}"  # which came first is not known
+            why = f"{end.message} {end.hint}"  # which came first is not known
+            words = f"{_where(end)}: {why} {words}" if cause.cause in UNDONE else f"{words} {why}"
         is_silent = cause.cause in SILENT_ENDS or cause.key.startswith("error undefined-condition ")
         is_own = cause.cause in BY_PROGRAM
         theirs = [each for each in findings if each.client == cause.client]

@@ -111,7 +111,7 @@ class Terminal:
             if not text and not parameter.required:
                 return {}
             try:
-                if text or "string" in parameter.types:
+                if text:
                     return {parameter.name: parameter.read(text)}
             except InvalidInputError as error:
                 self.tell(f"  {error}")

@@ -113,6 +113,7 @@ class _Tap:
         ends: list[asyncio.Task[object]] = [passing, loop.create_task(self._stop.wait())]
         try:
             with _leading(settings.domain, service, self._identity) as environment:
+                environment |= self._own()
                 if parsed.program:
                     program = await self._start(environment)
                     ends.append(loop.create_task(program.wait()))
@@ -139,6 +140,16 @@ class _Tap:
         if not passing.cancelled():
             passing.result()  # raises the mistake that ended it
         return self._conclude(address, how)
+
+    def _own(self) -> dict[str, str]:
+        """Return the variables of the account and the rooms of the settings."""
+        settings = self._settings
+        own = {
+            "XMPP_USERNAME": settings.username,
+            "XMPP_PASSWORD": settings.password.reveal(),
+            "MUC_ROOM": ",".join(settings.rooms),
+        }
+        return {} if self._parsed.to else {name: value for name, value in own.items() if value}
 
     def _conclude(self, here: str, how: str) -> int:
         """Write the verdict; `how` the program ended, if it was not by itself in good order."""

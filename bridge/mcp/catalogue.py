@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
+from itertools import chain
 from typing import Any, TypeVar
 
 from bridge.mcp.content import resource_contents
@@ -85,7 +86,7 @@ class Catalogue:
         # Some libraries write an empty path as `/` (RFC 3986, section 6.2.3).
         if resource := self.resource_at(uri) or self.resources.get(uri.removesuffix("/")):
             return resource
-        known = [*self.resources, *self._templates]
+        known = [*self.resources, *chain(*map(self._examples, self._templates.values()))]
         raise RpcError(
             revision.unknown_resource,
             {"uri": uri[:200], "known": known},
@@ -130,6 +131,13 @@ class Catalogue:
         values = [value for value in self._values(of, name) if value.casefold().startswith(typed)]
         total, more = len(values), len(values) > MAX_COMPLETIONS
         return {"completion": {"values": values[:MAX_COMPLETIONS], "total": total, "hasMore": more}}
+
+    def _examples(self, template: Resource) -> list[str]:
+        """Return the URIs of a template with one variable, or else the template's own."""
+        names = [parameter.wire for parameter in template.signature.parameters]
+        values = self._values(template.uri, names[0]) if len(names) == 1 else []
+        uris = [template.expanded({names[0]: value})[1] for value in values[:MAX_COMPLETIONS]]
+        return uris or [template.uri]
 
     def _values(self, of: str, name: str) -> list[str]:
         """Return the values of an argument of a prompt, or of the variable of a template."""

@@ -196,6 +196,16 @@ def test_ctrl_c_empties_the_line_and_at_an_empty_one_tells_how_to_leave(
     assert terminal.end() == 0
 
 
+def test_an_empty_line_is_no_required_text(sandboxed: Terminal) -> None:
+    sandboxed.type(f"/call xmppPing{ENTER}")
+    sandboxed.asks("  target (string) *: ")
+    sandboxed.type(ENTER)
+    sandboxed.shows("target is required")
+    sandboxed.asks("  target (string) *: ")
+    sandboxed.type(CTRL_C)
+    sandboxed.shows("(not called)")
+
+
 def test_arguments_are_asked_for_from_the_schema(terminal: Terminal) -> None:
     terminal.type(f"/call paint{ENTER}")
     terminal.asks(COLOUR)

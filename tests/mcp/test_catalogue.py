@@ -79,7 +79,8 @@ def test_another_value_is_no_resource(uri: str) -> None:
     with pytest.raises(RpcError) as refused:
         catalogue_.read_resource({"uri": uri}, V2026_07_28)
     told: Any = refused.value.data
-    assert told["known"] == [*(each.uri for each in RESOURCES), shelf_words.uri]
+    shelves = [shelf_words.expanded({"shelf": name})[1] for name in NAMES]
+    assert told["known"] == [*(each.uri for each in RESOURCES), *shelves]
 
 
 def test_the_variable_of_a_template_is_completed() -> None:
