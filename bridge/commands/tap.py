@@ -142,14 +142,16 @@ class _Tap:
         return self._conclude(address, how)
 
     def _own(self) -> dict[str, str]:
-        """Return the variables of the account and the rooms of the settings."""
-        settings = self._settings
-        own = {
-            "XMPP_USERNAME": settings.username,
-            "XMPP_PASSWORD": settings.password.reveal(),
-            "MUC_ROOM": ",".join(settings.rooms),
-        }
-        return {} if self._parsed.to else {name: value for name, value in own.items() if value}
+        """Return the variables of the account and the rooms, if the user named the bot's settings.
+
+        Settings that tap looked up are the bridge's own.
+        """
+        if self._parsed.to or not self._parsed.env_file:
+            return {}
+        name, password = self._settings.username, self._settings.password.reveal()
+        own = {"XMPP_USERNAME": name, "XMPP_PASSWORD": password}
+        own["MUC_ROOM"] = ",".join(self._settings.rooms)
+        return {name: value for name, value in own.items() if value}
 
     def _conclude(self, here: str, how: str) -> int:
         """Write the verdict; `how` the program ended, if it was not by itself in good order."""

@@ -165,6 +165,12 @@ def test_the_bot_is_led_to_tap_by_its_variables(place: Place) -> None:
     assert all(f"{name}='{environment[name]}'" in settings for name in own)
     assert environment["XMPP_TLS_CA_FILE"] == environment["NODE_EXTRA_CA_CERTS"]
     assert environment["SSL_CERT_FILE"] != environment["XMPP_TLS_CA_FILE"]
+    # Settings that it looks up are the bridge's own, and another bot's account is another.
+    looked_up = place.environment | {"TIA_ENV_PATH": str(place.settings)}
+    ran = subprocess.run(
+        [COMMAND, "tap", "--", *SHOW], env=looked_up, capture_output=True, text=True, check=False
+    )
+    assert json.loads(ran.stdout).keys().isdisjoint(own), ran.stderr
 
 
 def test_a_program_is_started_with_the_systems_anchors_beside_taps(place: Place) -> None:
