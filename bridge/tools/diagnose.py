@@ -17,6 +17,7 @@ from bridge.text import counted, iso, name_of, visible
 from bridge.tools.answers import MAX_ANSWERS, answer, call, option
 from bridge.tools.entries import MARK_BYTES, NOTICE, RESULT_BYTES, Entry, fit, nonempty
 from bridge.tools.link import MAX_NAMED, Nickname, RoomLink, RoomName
+from bridge.wire.names import BODY, lower_bare
 from bridge.wire.speech import ANSWER_SECONDS, is_command
 from bridge.xmpp.checks import answering, asking, conduct, diagnosis, evidence, exchanges, questions
 from bridge.xmpp.checks.doubts import tells_failure
@@ -480,7 +481,19 @@ class _Seen:
             answers=self.answers_to(past.outcome, past.replies),
             recorded=bool(self._cursors),
             elsewhere=self._elsewhere(nickname, past.heard),
+            aside_ms=self._aside(occupant.account if occupant else None, past.heard),
         )
+
+    def _aside(self, account: str | None, heard: Record | None) -> float | None:
+        """Return when the account wrote to our own address, as `Evidence.aside_ms` has it."""
+        trace = self._link.participant.trace
+        for stanza in trace.after(heard.number) if heard else ():
+            xml = None if isinstance(stanza.xml, str) else stanza.xml
+            if xml is None or stanza.direction != "in" or xml.get("type") == "error":
+                continue
+            if heard and lower_bare(xml.get("from", "")) == account and xml.findtext(BODY):
+                return (stanza.at - heard.at) * 1000
+        return None
 
     def _elsewhere(self, nickname: str, heard: Record | None) -> Record | None:
         """Return what the occupant said in another room of ours, if our message led to that."""

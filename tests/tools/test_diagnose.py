@@ -40,6 +40,7 @@ from bridge.xmpp.model.journal import RECORDED, Journal
 from tests.store.shelf import ACCOUNT, NIGHTLY, SETTINGS, Shelf
 from tests.tools.played import FAULT, ROOM, STATUS, arguments, fitting
 from tests.tools.standing import Answer, Asked, Standing, occupant, outside, standing, standing_in
+from tests.xmpp.elements import append, parsed
 
 CALLED = (xmpp_diagnose, xmpp_send, xmpp_wait, xmpp_check, xmpp_occupants)
 TOOLS = {each.name: each for each in CALLED}
@@ -428,6 +429,27 @@ async def test_an_answer_in_another_room_of_the_bridge_is_named(
     result = await _diagnosed(link, room="lobby")
     assert ("in another room" in result["verdict"]) is is_named
     assert result["outcome"] == ("cause" if is_named else "unknown")
+
+
+@pytest.mark.parametrize(
+    ("stanza", "is_named"),
+    [
+        ("<message from='robot@example/r' type='chat'><body>pong</body></message>", True),
+        ("<message from='robot@example/r' type='chat'><active xmlns='x'/></message>", False),
+        ("<message from='robot@example/r' type='error'><body>!ping</body></message>", False),
+        ("<message from='eve@example/r' type='chat'><body>pong</body></message>", False),
+    ],
+)
+async def test_that_the_account_answered_the_bridges_own_address_is_told(
+    stanza: str, is_named: bool
+) -> None:
+    robot = replace(occupant("Robot"), real_jid="robot@example/r")
+    played = Standing(picture=replace(STATUS, occupants=(*STATUS.occupants, robot)))
+    for event in (SENT, HEARD):
+        played.publish(event, at=time.time() - 2)
+    append(played.trace, "in", "1", parsed(stanza), time.time() - 1)
+    verdict = (await _diagnosed(played.link))["verdict"]
+    assert ("its account wrote to the bridge's own address" in verdict) is is_named
 
 
 @pytest.mark.parametrize(

@@ -460,6 +460,10 @@ def _silence(evidence: Evidence, body: str, said: Record) -> Finding:
             detail += f" {who} seems to hand on what is said here."
             hint = "If it should also answer here, say something that it answers."
         return Finding(None if is_relay else False, detail, hint, symptom=is_relay)
+    if evidence.aside_ms is not None:
+        detail = f"{who} has not answered {words_of(body)} in the room: its account wrote to the "
+        detail += f"bridge's own address {evidence.aside_ms:,.0f} ms later. Is that the answer?"
+        return Finding(False, detail, answering.HOWS["private"][1], symptom=True)
     titled = evidence.past.retitled
     if titled is not None and titled.number > said.number:
         subject = words_of(getattr(titled.event, "subject", ""))

@@ -321,6 +321,9 @@ class Evidence(NamedTuple):
     """Whether the store has what happened before the bridge came."""
     stream: Finding | None = None
     """What a capture of the occupant's own stream says; None if there is no capture."""
+    aside_ms: float | None = None
+    """Milliseconds after our message at which the occupant's account wrote to our own address,
+    outside the room; None if it did not."""
     elsewhere: Record | None = None
     """What the occupant said in another room of the bridge at once after our last message, if
     nobody else had spoken there."""

@@ -1034,6 +1034,12 @@ def test_an_answer_in_another_room_is_the_cause_of_silence_in_this() -> None:
     assert '"Robot" seems to hand on what is said here.' in conclusion.verdict
 
 
+def test_an_answer_outside_the_room_is_told() -> None:
+    conclusion = find(evidence(SENT, HEARD)._replace(aside_ms=6.0))
+    assert (conclusion.outcome, conclusion.finding) == ("unknown", "answer")
+    assert "its account wrote to the bridge's own address 6 ms later." in conclusion.verdict
+
+
 @pytest.mark.parametrize(("id_", "is_known"), [("o1", True), ("o2", False), (None, False)])
 def test_who_left_and_is_there_under_another_nickname_is_named(
     id_: str | None, is_known: bool
