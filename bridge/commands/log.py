@@ -98,7 +98,7 @@ class _Showing:
             if parsed.follow:
                 newest = NEWEST if self._start is None else None
                 pause = TEAM_FOLLOW_MS if isinstance(self._path, Team) else FOLLOW_MS
-                await log.follow(parsed.limit or newest, pause)
+                await log.follow(parsed.limit or newest, pause, self._hint)
             else:
                 await log.show(limit=parsed.limit)
         except StoreError as error:
@@ -144,15 +144,22 @@ class _Showing:
         complain("xmpp-bridge: nothing was said in this time")
         return FAILURE
 
+    def _meant(self) -> str:
+        """Return which senders were recorded under names like those asked for, for a sentence."""
+        known = [*self._log.senders]
+        names = [it for sender in self._parsed.senders or () for it in alike(sender, known)]
+        return f"; they have {list_of(names)}" if names else ""
+
+    def _hint(self) -> None:
+        if not self._log.has_shown and (meant := self._meant()):
+            complain(f"xmpp-bridge: no records match so far{meant}")
+
     def _nothing(self, log: Log) -> int:
         """Say on stderr why there is nothing to show; return the exit code."""
         why = f"{str(self._path)!r} is empty; `xmpp-bridge record` records the rooms"
         if log.oldest < inf:
             why = f"nothing recorded matches; records begin at {iso(log.oldest)}"
-            names = [
-                it for sender in self._parsed.senders or () for it in alike(sender, [*log.senders])
-            ]
-            why += f"; they have {list_of(names)}" if names else ""
+            why += self._meant()
         elif self._parsed.stanzas:
             why = "no stanzas were recorded; BRIDGE_STORE_STANZAS says whether `record` does"
         complain(f"xmpp-bridge: {why}")

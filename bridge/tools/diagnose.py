@@ -177,7 +177,7 @@ class _Examination:
             conclusion.verdict + note,
             entries,
             known.past.since or known.now,
-            [*map(dict, known.answers)] or _of_others(known),
+            ([*map(dict, known.answers)] or _of_others(known)) * (conclusion.finding != "bridge"),
             step=next_call,
             log=log,
             stream=stream,

@@ -102,7 +102,7 @@ async def xmpp_history(
     except StoreError as error:
         raise ToolError(
             f"What was recorded cannot be read: {error}.",
-            condition="internal-server-error",
+            condition="service-unavailable",
             hint="xmppStatus has warnings of the store. For what the bridge itself remembers, "
             "leave out `after`, `before` and `since`.",
         ) from error

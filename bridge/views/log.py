@@ -120,11 +120,15 @@ class Log:
         if walk.unreadable:
             complain(f"WARNING: {left_out(walk.unreadable)}")
 
-    async def follow(self, limit: int | None, pause_ms: int) -> None:
-        """Show the newest `limit`, or all, and what follows, until the reader of stdout leaves."""
+    async def follow(self, limit: int | None, pause_ms: int, began: Callable[[], None]) -> None:
+        """Show the newest `limit`, or all, and what follows, until the reader of stdout leaves.
+
+        `began` is called before it waits.
+        """
         stdout = select.poll()
         stdout.register(1, 0)  # `poll` reports that a reader such as `head` has left
         cursor = await self.show(limit=limit, follows=True)
+        began()
         while not await asyncio.to_thread(stdout.poll, pause_ms):
             cursor = await self.show(cursor, None if cursor else limit, follows=True)
 

@@ -240,6 +240,13 @@ async def test_following_begins_with_the_newest_and_shows_what_others_record(
         assert (await log.ended(), len(log.out.splitlines()), log.err) == (0, 12, "")
 
 
+async def test_following_says_whom_a_misspelt_name_may_mean(shelf: Shelf, tmp_path: Path) -> None:
+    shelf.say("hello", at=9)
+    given = ("--follow", "--from", "wilma")
+    async with Watching(tmp_path, SETTINGS, *given, command="log") as log:
+        await log.says('no records match so far; they have "Wilma"')
+
+
 async def test_following_ends_where_an_older_store_takes_the_place_of_what_was_shown(
     shelf: Shelf, tmp_path: Path
 ) -> None:

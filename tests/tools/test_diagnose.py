@@ -327,6 +327,14 @@ async def test_out_of_the_room_nobody_is_looked_at_but_the_bridge() -> None:
     assert stream.asked == []
 
 
+async def test_out_of_the_room_former_answers_are_not_shown() -> None:
+    link, _ = outside()
+    for event in (SENT, HEARD, MessageReceived(ROBOT, "Robot", "pong")):
+        link.participant.journal.append(event, time.time(), ROOM)
+    result = await _diagnosed(link)
+    assert (result["outcome"], result["answers"]) == ("cause", [])
+
+
 async def test_only_who_alternates_with_it_is_asked_whether_it_is_a_program() -> None:
     events = [_said(("Robot", "Eve")[number % 2], str(number)) for number in range(2 * LOOP_ROUNDS)]
     played = _beside()

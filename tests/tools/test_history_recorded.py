@@ -213,8 +213,9 @@ async def test_no_other_tool_takes_such_a_cursor_and_each_says_who_does(shelf: S
 async def test_a_store_that_cannot_be_read_is_said_to_be_so(shelf: Shelf) -> None:
     played = _played(shelf)
     shelf.path.write_bytes(b"something else")
-    with pytest.raises(ToolError, match=r"cannot be read: .* is not a store of xmpp-bridge"):
+    with pytest.raises(ToolError, match=r"cannot be read: .* is not a store of xmpp") as refused:
         await page_of(played, after=iso(1))
+    assert refused.value.condition == "service-unavailable"  # the bridge itself is whole
     assert bodies(await page_of(played)) == ["now"]
 
 

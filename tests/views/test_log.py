@@ -98,5 +98,5 @@ async def test_following_begins_with_the_newest_once_it_can_read_a_whole_page(
     shelf.say(*"abc", at=1)
     walk = partial(_Busy(shelf.path, ACCOUNT).walk, (ROOM,), EventFilter())
     with pytest.raises(EOFError):
-        await Log(walk, (), as_json=False, names_rooms=False).follow(2, pause_ms=1)
+        await Log(walk, (), as_json=False, names_rooms=False).follow(2, 1, lambda: None)
     assert [line[-1] for line in capfd.readouterr().out.splitlines()] == ["b", "c"]
