@@ -457,7 +457,7 @@ async def test_that_the_account_answered_the_bridges_own_address_is_told(
         played.publish(event, at=time.time() - 2)
     append(played.trace, "in", "1", parsed(stanza), time.time() - 1)
     verdict = (await _diagnosed(played.link))["verdict"]
-    assert ("its account wrote to the bridge's own address" in verdict) is is_named
+    assert ("Its account wrote to the bridge's own address" in verdict) is is_named
 
 
 @pytest.mark.parametrize(

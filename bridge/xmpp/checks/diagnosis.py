@@ -21,6 +21,7 @@ from bridge.wire.speech import (
 )
 from bridge.xmpp.checks import answering, conduct, presence
 from bridge.xmpp.checks.doubts import (
+    aside,
     doubt,
     hands_on,
     unasked,
@@ -460,10 +461,6 @@ def _silence(evidence: Evidence, body: str, said: Record) -> Finding:
             detail += f" {who} seems to hand on what is said here."
             hint = "If it should also answer here, say something that it answers."
         return Finding(None if is_relay else False, detail, hint, symptom=is_relay)
-    if evidence.aside_ms is not None:
-        detail = f"{who} has not answered {words_of(body)} in the room: its account wrote to the "
-        detail += f"bridge's own address {evidence.aside_ms:,.0f} ms later. Is that the answer?"
-        return Finding(False, detail, answering.HOWS["private"][1], symptom=True)
     titled = evidence.past.retitled
     if titled is not None and titled.number > said.number:
         subject = words_of(getattr(titled.event, "subject", ""))
@@ -478,7 +475,7 @@ def _silence(evidence: Evidence, body: str, said: Record) -> Finding:
     if seconds < THREAD_SECONDS:
         hint += " If it asks a model, wait for it by xmppWait, and look again."
     detail = f"{who} has not answered {words_of(body)}, said {seconds:,.1f} s ago."
-    detail += answering.spoke_after(evidence) + answering.had_answered(evidence)
+    detail += answering.spoke_after(evidence) + answering.had_answered(evidence) + aside(evidence)
     if said.body != body:
         detail += f" The room had passed it on as {words_of(said.body)}."
     if evidence.signal:

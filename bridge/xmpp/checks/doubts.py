@@ -125,6 +125,14 @@ def unless_to_another(evidence: Evidence, outcome: Record) -> str:
     return f", unless that was to {names}, who spoke meanwhile"
 
 
+def aside(evidence: Evidence) -> str:
+    """Return a sentence on what the occupant's account wrote to us outside the room, if it did."""
+    if (milliseconds := evidence.aside_ms) is None:
+        return ""
+    when = f"{milliseconds:,.0f} ms later"
+    return f" Its account wrote to the bridge's own address {when}: should that be in the room?"
+
+
 def _taken_back(evidence: Evidence) -> Record | None:
     """Return the newest retraction, if all public answers were taken back (XEP-0424, XEP-0425)."""
     replies = [it for it in evidence.past.replies if it.is_public]

@@ -1037,7 +1037,7 @@ def test_an_answer_in_another_room_is_the_cause_of_silence_in_this() -> None:
 def test_an_answer_outside_the_room_is_told() -> None:
     conclusion = find(evidence(SENT, HEARD)._replace(aside_ms=6.0))
     assert (conclusion.outcome, conclusion.finding) == ("unknown", "answer")
-    assert "its account wrote to the bridge's own address 6 ms later." in conclusion.verdict
+    assert "Its account wrote to the bridge's own address 6 ms later: should" in conclusion.verdict
 
 
 @pytest.mark.parametrize(("id_", "is_known"), [("o1", True), ("o2", False), (None, False)])
