@@ -125,9 +125,10 @@ class RoomLink:
     def misspelt(self, name: str | None, room: str | None) -> Entry:
         """Return a `hint` if nobody asked about has this name: who may be meant, or which room."""
         rooms = [*self.participant.memberships] if room is None else [self.room(room)]
-        if name is None or any(_stands(each, name) for each in rooms):
+        hint = self.as_nickname(name or "", rooms)
+        if name is None or (not hint and any(_stands(each, name) for each in rooms)):
             return {}
-        hint, _ = self.elsewhere(name, rooms)
+        hint = hint or self.elsewhere(name, rooms)[0]
         statuses = [each.status() for each in rooms]
         here = [who.nickname for status in statuses for who in status.everybody]
         gone = [who.nickname for status in statuses for who in status.departures]
@@ -136,6 +137,14 @@ class RoomLink:
                 hint = f"Nobody here is called {name_of(name)}; in the room {verb} "
                 hint += f"{list_of(similar)}."
         return {"hint": hint, "notice": NOTICE} if hint else {}
+
+    def as_nickname(self, name: str, rooms: Sequence[Membership]) -> str:
+        """Return how to name the occupant whose nickname looks like a JID; empty if none has it."""
+        for each in rooms if "@" in name else ():
+            if name in {who.nickname for who in each.status().everybody}:
+                given = name_of(f"{each.name}/{name}")
+                return f"{name_of(name)} is taken for an account; the occupant is {given}."
+        return ""
 
     def elsewhere(self, name: str, asked: Sequence[Membership]) -> tuple[str, dict[str, object]]:
         """Return who else this name may mean: a room, or an occupant of a room not `asked` about.

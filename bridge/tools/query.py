@@ -69,10 +69,11 @@ async def xmpp_ping(
     if pong.seconds is None:
         further = {"self": compared.own, "server": compared.server}
         result |= {name: _outcome(other) for name, other in further.items() if other is not None}
+    hint = link.as_nickname(target, [link.room(room)])
     answered_with_error = pong.seconds is not None and pong.error is not None
-    if pong.target.kind is TargetKind.OCCUPANT or answered_with_error:
+    if pong.target.kind is TargetKind.OCCUPANT or answered_with_error or hint:
         result["notice"] = NOTICE  # strangers chose the nickname, or the text of the error
-    return fit(result)
+    return fit(result | ({"hint": hint} if hint else {}))
 
 
 @tool("xmppInfo", title="What an XMPP address can do", read_only=True)

@@ -425,13 +425,15 @@ async def test_repeats_in_the_rooms_history_have_the_time_when_the_last_was_said
         ("Nobody", None),
         ("fred", 'Nobody here is called "fred"; in the room was "Fred".'),
         ("Fred", None),
+        ("Al@x", f'"Al@x" is taken for an account; the occupant is "{ROOM}/Al@x".'),
     ],
 )
 async def test_an_empty_page_of_a_misspelt_sender_says_who_is_there(
     sender: str, hint: str | None
 ) -> None:
     wilma = Occupant(f"{ROOM}/Wilma", "Wilma", "participant", "none", 1.5)
-    there, gone = (*STATUS.occupants, wilma), (Departure("Fred", 1.0, "left"),)
+    al = replace(wilma, jid=f"{ROOM}/Al@x", nickname="Al@x")
+    there, gone = (*STATUS.occupants, wilma, al), (Departure("Fred", 1.0, "left"),)
     played = Played(replace(STATUS, occupants=there, departures=gone))
     page = await page_of(played, **{"from": sender})
     assert (page["entries"], page.get("hint")) == ([], hint)

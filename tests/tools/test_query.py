@@ -190,6 +190,13 @@ async def test_an_answer_has_its_round_trip() -> None:
     assert stream.asked == [(f"{ROOM}/Wilma", PING)]
 
 
+async def test_a_nickname_like_an_account_is_told_beside_the_accounts_answer() -> None:
+    link, stream = standing(None, "Rob@home")
+    pong = await _ping(link, "Rob@home")
+    assert (stream.asked, pong["notice"]) == ([("rob@home", PING)], NOTICE)
+    assert pong["hint"].endswith(f'is taken for an account; the occupant is "{ROOM}/Rob@home".')
+
+
 async def test_an_error_answer_has_a_round_trip_too_and_its_meaning() -> None:
     pong = await _ping(_refusing("item-not-found", "Not here"), "Wilma")
     assert pong["roundTripMs"] > 0
