@@ -9,7 +9,7 @@ from bridge.capture.causes import cause
 from bridge.capture.examined import Examined
 from bridge.capture.finding import Finding, Outcome, recovered
 from bridge.capture.sorting import begins, claim, whose
-from bridge.capture.stanza import EXITED, FAILURE, HOLE, PAUSE, LogPlace, Stanza
+from bridge.capture.stanza import EXITED, FAILURE, HOLE, MAX_EXCERPT, PAUSE, LogPlace, Stanza
 from bridge.capture.stream import Stream
 from bridge.capture.verdict import SILENT_ENDS
 from bridge.wire.names import SM, lower_bare
@@ -35,11 +35,6 @@ MIN_CUTS = 3
 
 PERIOD_SPREAD = 0.1
 """The lengths of these streams may differ by at most this fraction of the shortest."""
-
-
-MAX_EXCERPT = 20
-"""A log of at most so many stanzas, without a login, is an excerpt, pasted because of what went
-wrong: that may be the refused request in it."""
 
 
 class Capture:
@@ -222,7 +217,7 @@ class Capture:
 
     def _close(self, session: str, examined: Examined) -> None:
         """Stop following a stream."""
-        examined.add(examined.stream.conclusion())
+        examined.add(examined.stream.conclusion(is_last=False))
         examined.stream.forget()
         examined.add_cut()
         examined.is_over = True

@@ -114,7 +114,7 @@ stops-at-offer: login; note, RFC 6120, 6.3.3
     No stanza came after the server had offered {offered}: the client may use none of these.
     -> See in the client's other lines why it did not log in.
 stops-in-part: login; note, RFC 6120, 6
-    The log ends in a stanza that it has only in part, and does not show that the client got in.
+    The log ends with {what}, and does not show that the client got in.
     -> Run explain on more of the log.
 refused-login: login; error, RFC 6120, 6.5
     {message}
@@ -365,7 +365,7 @@ died: silent; note, RFC 6120, 8
     No stanza came after that failure.
     -> See whether it ended the program.
 complained: silent; note, RFC 6120, 8
-    This line seems to tell of an error, unless it quotes somebody; no stanza came after that.
+    This line seems to tell of an error, unless it quotes somebody{after}.
     -> See what it says.
 exited: silent; error, RFC 6120, 4.4
     The program of the client ended by itself, {how}.{before}

@@ -26,6 +26,9 @@ MAX_BEFORE = 4
 MAX_SAID = 64
 """We remember at most so many lines of strangers that may pass for a trace."""
 
+MAX_WARNED = 500
+"""Lines of a log in which we look for a warning: it counts in an excerpt alone."""
+
 MAX_WORDS = 200
 """Characters of the exception's own words that are kept."""
 
@@ -70,6 +73,14 @@ _LEVEL = re.compile(
     r"\b(?:ERR(?:OR)?|FATAL|SEVERE|CRITICAL)\b(?!\()|\[(?:error|fatal|critical)\]|\bE/\w"
 )
 """What loggers write before an entry of level error."""
+
+_WARNING = re.compile(r"\bWARN(?:ING)?\b(?!\()|\[warn(?:ing)?\]|\bW/\w|\swarn(?:\t|\s\s)")
+"""What loggers write before a warning."""
+UNSENT = re.compile(
+    r"\b(?:fail\w*|unable|cannot|could not|error) (?:to |while |when )?(?:send|writ(?:e|ing))",
+    re.IGNORECASE,
+)
+"""What loggers write before a stanza that they could not send."""
 
 _LIBRARY = re.compile(
     r"(?:site|dist)-packages|node_modules|[/\\]lib[/\\]python|^node:|^internal/|^<|\.cargo|/gems/"
@@ -145,6 +156,8 @@ class Failures:
         """How many other lines stand behind the latest frame, or the latest name."""
         self.complaint = 0
         """In which line the program logged an error since the latest stanza; 0 if it did not."""
+        self.warning = 0
+        """The first line with a warning or an error; 0 if there is none."""
 
     def hear(self, said: str, number: int) -> None:
         """Remember what a stranger said that looks like a trace: a program may print it."""
@@ -159,7 +172,9 @@ class Failures:
         Python may name the exception in the line of the stanza, `text`, since its words are one.
         """
         head, _, stanza = text[:MAX_FRAME].partition("<")
-        self.complaint = number if _LEVEL.search(head) and "error" not in stanza else 0
+        self.complaint = 0
+        if "error" not in stanza:
+            self._weigh(head, number)
         named, at, innermost = self._named, self._number, 0
         if named is None:
             named = _EXCEPTION.search(head)
@@ -171,8 +186,7 @@ class Failures:
 
     def feed(self, text: str, number: int) -> Failure | None:
         """Read a line; return the exception whose trace has ended with it, or before it."""
-        if _LEVEL.search(text[:MAX_FRAME]):
-            self.complaint = number
+        self._weigh(text[:MAX_FRAME], number)
         if not self._frames and self._named is None and not _BEGINS.search(text):
             self._before.append(text[:MAX_FRAME])
             return None
@@ -200,6 +214,13 @@ class Failures:
         if self._others > MAX_OTHERS:
             self._forget()
         return None
+
+    def _weigh(self, text: str, number: int) -> None:
+        """Remember the line of a logger if its level is an error's or a warning's."""
+        is_error = _LEVEL.search(text) or UNSENT.search(text)
+        self.complaint = number if is_error else self.complaint
+        if not self.warning and number <= MAX_WARNED and (is_error or _WARNING.search(text)):
+            self.warning = number
 
     def _begin(self, exception: re.Match[str] | None, text: str, number: int) -> None:
         self._named, self._number, self._others = exception, number, 0

@@ -97,6 +97,8 @@ _WRAPPER = re.compile(r"<([\w.:-]+)(?:\s[^<>]*)?>(<!\[CDATA\[)?[^<>]*$")
 """An element of the logger's own around what it logs."""
 _ENDED = re.compile(r"<([\w.:-]+)(?:\s[^<>]*)?>[^<>]*</\1>")
 """An element of the logger's own before what it logs."""
+_IN_PROSE = ("<stream:stream>", "<stream:error> is: ")
+"""A tag in a sentence of the logger: of a header, and of an error on a stream to another server."""
 _BRACKET = re.compile(r"""<(?![\d<"\s])|&lt;|\\u003[cC]|«""")
 """Where an element may begin, however it is written. Erlang's processes and binaries are none."""
 
@@ -313,7 +315,7 @@ class Fragments:
         row = DISCONNECTING.search(text) if "Disconnecting" in text else None
         start = row.end() if row else start
         head = text[:start]
-        if TYPED in head or text.startswith("<stream:stream>", start):  # the header in prose
+        if TYPED in head or text.startswith(_IN_PROSE, start):
             return []
         head = with_word(line.context, previous, head)
         entry = self._entry(line, head)

@@ -18,10 +18,10 @@ from xml.etree.ElementTree import Element
 
 from bridge.capture.directions import MAX_SHAPES, Directions, has_word
 from bridge.capture.elements import elements_of
-from bridge.capture.failures import Failure, Failures
+from bridge.capture.failures import UNSENT, Failure, Failures
 from bridge.capture.fragments import Fragment, Fragments, Line
 from bridge.capture.hearsay import TELLING, Hearsay
-from bridge.capture.stanza import CUT, FAILURE, FOOTER, HOLE, SAID, LogPlace, Stanza
+from bridge.capture.stanza import CUT, FAILURE, FOOTER, HOLE, MAX_EXCERPT, SAID, LogPlace, Stanza
 from bridge.capture.times import time_in
 from bridge.newest import Newest
 from bridge.wire.names import HEADER
@@ -172,7 +172,8 @@ class LogReader:
         if was_open and not fragments:
             return ()
         failures, is_stanza = self._failures, fragments or self._fragments.is_open
-        failure = failures.end(line, self.lines) if is_stanza else failures.feed(line, self.lines)
+        own = "" if was_open else line  # the rest of a stanza may be a stranger's words
+        failure = failures.end(own, self.lines) if is_stanza else failures.feed(line, self.lines)
         if failure is not None:
             # A stanza in an exception's words has passed before.
             rest = () if is_stanza and failure.number == self.lines else fragments
@@ -190,6 +191,8 @@ class LogReader:
         """Return the stanzas that the end of the log finishes or cuts off."""
         fragments = [*self._read_lines(), *self._fragments.end()]
         complaint = self._failures.complaint
+        if self.stanzas + len(self._waiting) <= MAX_EXCERPT:
+            complaint = complaint or self._failures.warning
         if failure := self._failures.end():
             fragments += self._failed(failure)
         elif complaint:
@@ -244,6 +247,8 @@ class LogReader:
 
     def _admitted(self, fragment: Fragment) -> Fragment | None:
         """Learn from a fragment, and return it; None if it repeats a stranger's words."""
+        if UNSENT.search(fragment.shape):
+            return None
         if not fragment.shape and not fragment.text:  # a part that has no beginning
             line = "".join(fragment.written)
             rest = self._said.without(line)

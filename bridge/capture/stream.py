@@ -18,6 +18,7 @@ from bridge.capture.rooms import Rooms
 from bridge.capture.stanza import EXITED, FOOTER, HOLE, PAUSE, SAID, STANZA_TAGS, Stanza, outline
 from bridge.capture.talk import Talk
 from bridge.text import quoted
+from bridge.wire import names
 from bridge.wire.names import COMPRESS, FEATURES, HEADER, SASL, STREAM_ERROR, TLS, local, split
 
 
@@ -79,8 +80,11 @@ class Stream:
                 yield from self.take(failure._replace(element=error))
             return
         if failure.element.text is None:
-            if not self.ending.failed:
-                yield cause("complained", failure.place)
+            last = self.ending.last
+            is_late = last is None or last.place.line <= failure.place.line
+            if not self.ending.failed and (is_late or not self.client.is_complete):
+                after = "; no stanza came after that" if is_late else ""
+                yield cause("complained", failure.place, after=after)
             return
         findings = [*self.talk.fail(self.client, failure)]
         yield from findings
@@ -111,8 +115,11 @@ class Stream:
         self.ending.ignored = ignored(self.requests.owed(self.client), stanza)
         return cut(self.ending, self.client, self.login, stanza)
 
-    def conclusion(self) -> Iterator[Finding]:
-        """Note at the end of a stream what the log cannot show, although something may be wrong."""
+    def conclusion(self, *, is_last: bool = True) -> Iterator[Finding]:
+        """Note at the end of a stream what the log cannot show, although something may be wrong.
+
+        If another stream follows, and the log has only what the client sent, the client went on.
+        """
         self.was_asked = self.talk.has_answered or self.talk.asked > 0
         yield from self.talk.conclusion()
         if self.client.has_received:
@@ -133,9 +140,15 @@ class Stream:
             yield cause("stops-at-offer", last.place, offered=quoted(offered))
         elif last and last.element.tag == FEATURES and login.offer and not login.tried:
             yield from given_up(login, self.client, last)
-        elif last and last.element.tag == HOLE and login.headers and not self.client.bound:
-            if self.rooms.is_empty:
-                yield cause("stops-in-part", last.place)
+        elif last and login.headers and not self.client.bound and self.rooms.is_empty:
+            space, name = split(last.element.tag)
+            what = {HOLE: "a stanza that it has only in part", HEADER: "the header"}
+            is_step = space in {names.STREAMS, SASL, names.SASL2, TLS, COMPRESS}
+            is_over = self.client.ended or name == "failure"
+            is_halfway = last.element.tag == HOLE or (is_step and not is_over)
+            if is_halfway and (is_last or self.client.has_received):
+                with_ = what.get(last.element.tag, f"the {name}")
+                yield cause("stops-in-part", last.place, what=with_)
         elif last and self.client.is_complete and self.client.bound and self.rooms.is_empty:
             yield cause("roomless", last.place)
 

@@ -2,11 +2,10 @@
 
 import pytest
 
-from bridge.capture.capture import MAX_EXCERPT
 from bridge.capture.finding import Finding
 from bridge.capture.formats import MAX_NAMED, named_in
-from bridge.capture.stanza import FOOTER, HOLE
-from bridge.capture.verdict import UNKNOWN, verdict
+from bridge.capture.stanza import FOOTER, HOLE, MAX_EXCERPT
+from bridge.capture.verdict import NO_ERROR, UNKNOWN, verdict
 from bridge.wire.names import HEADER as HEADER_TAG
 from bridge.wire.names import STREAM_ERROR as STREAM_ERROR_TAG
 from tests.capture.logs import (
@@ -665,7 +664,7 @@ NAMED: dict[str, tuple[list[str], str]] = {
     ),
     "a login that the log has only in part": (
         [f">>> {HEADER}", f"<<< {HEADER}", OFFER.format(MECHANISMS)[:40]],
-        "not known. bot.log:3: The log ends in a stanza that it has only in part, and",
+        "not known. bot.log:3: The log ends with a stanza that it has only in part, and",
     ),
     "a join that nobody answers": (
         [PING, ASK],
@@ -690,6 +689,22 @@ NAMED: dict[str, tuple[list[str], str]] = {
     "an entry of level error with a stanza in it": (
         [PING, f"12:00 [error] Unexpected info: {PING[4:]}"],
         "not known. bot.log:2: This line seems to tell of an error, unless it quotes somebody; no",
+    ),
+    "a warning in an excerpt": (
+        [PING, "12:00 xmpp: WARN: we are out", PING],
+        "not known. bot.log:2: This line seems to tell of an error, unless it quotes somebody.",
+    ),
+    "a warning of Prosody, and one of an Erlang server with a stanza in it": (
+        ["c2s5 warn\tnobody is there", f"12:00 [warning] who is that: {PING[4:]}", PING],
+        "not known. bot.log:1: This line seems to tell of an error, unless it quotes somebody.",
+    ),
+    "an end that the client could not send": (
+        [PING, "12:00 DEBUG down", "12:00 INFO Failed to send b'</stream:stream>'"],
+        "bot.log:3: This line seems to tell of an error, unless it quotes somebody; no stanza",
+    ),
+    "a message that the client could not write": (
+        [PING, f"level=debug could not write {says('hi')[4:]}: broken pipe"],
+        "bot.log:2: This line seems to tell of an error, unless it quotes somebody; no stanza",
     ),
     "a failure that nothing follows": ([PING, *TRACE], "No stanza came after that failure."),
     "a failure whose words are a stanza": (
@@ -860,6 +875,21 @@ def test_a_refused_request_is_no_all_clear_where_the_log_shows_little_else_of_it
     assert words.startswith(UNKNOWN) == (not is_whole or (not login and stanzas <= MAX_EXCERPT)), (
         words
     )
+
+
+@pytest.mark.parametrize("word", ["WARNING", "ERROR", "Failed to send"])
+def test_a_warning_says_nothing_after_a_login_and_never_in_a_strangers_words(word: str) -> None:
+    for log in (
+        [*LOGIN, *JOIN, f"12:00 {word} it is slow", PING],
+        [*JOIN, *said("Ann", f"look:\n12:00 {word} all is lost").split("\n")],
+    ):
+        assert verdict(_every(log)).startswith(NO_ERROR)
+
+
+def test_an_error_on_a_stream_to_another_server_is_not_taken_for_the_clients() -> None:
+    for error_ in (STATED.format("gone", "x"), "remote-connection-failed"):
+        words = f"info Disconnecting a.example->b.example[s2sout], <stream:error> is: {error_}"
+        assert [*captured(f"s2sout5 {words}", f"mod_s2s {words}")] == []
 
 
 def test_a_log_has_one_direction_only_if_none_of_its_streams_has_another() -> None:
