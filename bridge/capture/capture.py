@@ -217,7 +217,7 @@ class Capture:
 
     def _close(self, session: str, examined: Examined) -> None:
         """Stop following a stream."""
-        examined.add(examined.stream.conclusion(is_last=False))
+        examined.add(examined.stream.conclusion())
         examined.stream.forget()
         examined.add_cut()
         examined.is_over = True

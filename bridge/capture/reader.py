@@ -247,7 +247,8 @@ class LogReader:
 
     def _admitted(self, fragment: Fragment) -> Fragment | None:
         """Learn from a fragment, and return it; None if it repeats a stranger's words."""
-        if UNSENT.search(fragment.shape):
+        own = fragment.shape.rpartition("\n")[2]  # a line before it may be anybody's
+        if UNSENT.search(own) and "error" not in fragment.text:
             return None
         if not fragment.shape and not fragment.text:  # a part that has no beginning
             line = "".join(fragment.written)

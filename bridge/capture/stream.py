@@ -115,17 +115,15 @@ class Stream:
         self.ending.ignored = ignored(self.requests.owed(self.client), stanza)
         return cut(self.ending, self.client, self.login, stanza)
 
-    def conclusion(self, *, is_last: bool = True) -> Iterator[Finding]:
-        """Note at the end of a stream what the log cannot show, although something may be wrong.
-
-        If another stream follows, and the log has only what the client sent, the client went on.
-        """
+    def conclusion(self) -> Iterator[Finding]:
+        """Note at the end of a stream what the log cannot show, although something may be wrong."""
         self.was_asked = self.talk.has_answered or self.talk.asked > 0
         yield from self.talk.conclusion()
         if self.client.has_received:
             yield from self.rooms.conclusion()
         login = self.login
         stops = login.restarting and login.began_tls and not login.authenticated
+        is_begun = login.headers or login.began_tls  # some libraries write no namespaces
         if stops and self.ending.last is not None:
             name = "failed-at-tls" if self.ending.failed else "stops-at-tls"
             yield cause(name, self.ending.last.place, failure=self.ending.failed)
@@ -140,15 +138,14 @@ class Stream:
             yield cause("stops-at-offer", last.place, offered=quoted(offered))
         elif last and last.element.tag == FEATURES and login.offer and not login.tried:
             yield from given_up(login, self.client, last)
-        elif last and login.headers and not self.client.bound and self.rooms.is_empty:
+        elif last and is_begun and not self.client.bound and self.rooms.is_empty:
             space, name = split(last.element.tag)
-            what = {HOLE: "a stanza that it has only in part", HEADER: "the header"}
-            is_step = space in {names.STREAMS, SASL, names.SASL2, TLS, COMPRESS}
-            is_over = self.client.ended or name == "failure"
-            is_halfway = last.element.tag == HOLE or (is_step and not is_over)
-            if is_halfway and (is_last or self.client.has_received):
-                with_ = what.get(last.element.tag, f"the {name}")
-                yield cause("stops-in-part", last.place, what=with_)
+            names_of = {HOLE: "a stanza that it has only in part", HEADER: "the header"}
+            is_step = space in {SASL, names.SASL2, TLS, COMPRESS} or last.element.tag == FEATURES
+            is_halfway = is_step and name != "failure" and self.client.has_received
+            if is_halfway or last.element.tag in names_of:
+                what = names_of.get(last.element.tag, f"the {name}")
+                yield cause("stops-in-part", last.place, what=what)
         elif last and self.client.is_complete and self.client.bound and self.rooms.is_empty:
             yield cause("roomless", last.place)
 

@@ -666,6 +666,14 @@ NAMED: dict[str, tuple[list[str], str]] = {
         [f">>> {HEADER}", f"<<< {HEADER}", OFFER.format(MECHANISMS)[:40]],
         "not known. bot.log:3: The log ends with a stanza that it has only in part, and",
     ),
+    "a login whose headers and end the log has only in part": (
+        [
+            f">>> {STARTTLS}",
+            f"<<< {STARTTLS}".replace("starttls", "proceed"),
+            OFFER.format(MECHANISMS)[:60],
+        ],
+        "with a stanza that it has only in part, and",
+    ),
     "a join that nobody answers": (
         [PING, ASK],
         f'not known. bot.log:2: The log has no answer of the room "{ROOM}"',
@@ -884,6 +892,15 @@ def test_a_warning_says_nothing_after_a_login_and_never_in_a_strangers_words(wor
         [*JOIN, *said("Ann", f"look:\n12:00 {word} all is lost").split("\n")],
     ):
         assert verdict(_every(log)).startswith(NO_ERROR)
+
+
+@pytest.mark.parametrize("printed", ["Ann: failed to send", "Sending: Ann failed to send"])
+def test_nobody_hides_a_refusal_by_words_on_the_line_before_it(printed: str) -> None:
+    for log in (
+        [said("Ann", "failed to send")[4:], printed, BOUNCE],
+        [f"Failed to send: {BOUNCE}"],
+    ):
+        assert [each.name for each in _every(log) if each.severity == "error"] == ["refused"]
 
 
 def test_an_error_on_a_stream_to_another_server_is_not_taken_for_the_clients() -> None:
