@@ -32,6 +32,9 @@ else: a person may answer in time, too."""
 VERBS: Verbs = {"say": Actor.say, "expect": Actor.expect}
 """The verbs of the steps that are made here."""
 
+_SURROGATES = re.compile("[\ud800-\udfff]")
+"""Half characters: neither TOML nor a stanza has them, but a store may."""
+
 _HEAD = """\
 # What happened in {room}
 # from {start} to {end}.
@@ -184,10 +187,11 @@ def _renamed(step: ScenarioStep, words: Pseudonyms) -> ScenarioStep:
     """Return the step as it is written, with pseudonyms if they are on."""
     named = {"from_": words.nickname, "text": words.body, "body": words.body}
     arguments = {
-        name: named[name](value) if name in named else value
+        name: _SURROGATES.sub("\ufffd", named[name](value)) if name in named else value
         for name, value in step.arguments.items()
     }
-    return ScenarioStep(step.verb, arguments, words.nickname(step.actor))
+    actor = _SURROGATES.sub("\ufffd", words.nickname(step.actor))
+    return ScenarioStep(step.verb, arguments, actor)
 
 
 def _written(step: ScenarioStep) -> str:
@@ -212,5 +216,4 @@ def _character(character: str) -> str:
         return r"\n"
     if character != "\t" and visible(character) == character:
         return character
-    is_surrogate = "\ud800" <= character <= "\udfff"  # neither TOML nor a stanza has one
-    return f"\\U{0xFFFD if is_surrogate else ord(character):08X}"
+    return f"\\U{ord(character):08X}"

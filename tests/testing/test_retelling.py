@@ -5,7 +5,7 @@ import tomllib
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bridge.page.pseudonyms import Pseudonyms
@@ -160,6 +160,7 @@ OURS = r'# .*|#|\[\[step\]\]|actor = ".*"|say = ".*"|expect = \{ from = ".*|'
 
 
 @given(body=HOSTILE, nickname=HOSTILE, reason=HOSTILE)
+@example(body="\ud800", nickname="Ann\udfff", reason="\ud800")
 def test_no_text_of_a_stranger_adds_a_line_or_a_step(body: str, nickname: str, reason: str) -> None:
     text = _told(
         _said(1, nickname, f"!{body}"),
