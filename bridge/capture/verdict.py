@@ -123,7 +123,8 @@ def verdict(findings: Iterable[Finding], holes: int = 0) -> str:
         is_silent = cause.cause in SILENT_ENDS or cause.key.startswith("error undefined-condition ")
         is_own = cause.cause in BY_PROGRAM
         theirs = [each for each in findings if each.client == cause.client]
-        findings = [each for each in theirs if is_silent or (is_own and each.cause == "failed")]
+        also = {"left", "failed"} if is_own else {"left"}
+        findings = [each for each in theirs if is_silent or each.cause in also]
     if warnings := [each for each in findings if each.severity is Severity.WARNING]:
         first = next((each for each in warnings if each.name in EXPLAINS), warnings[0])
         words += f" A warning: {_where(first)}: {first.message} {first.hint}"

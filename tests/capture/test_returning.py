@@ -9,6 +9,7 @@ from tests.capture.logs import (
     JOIN,
     LOGIN,
     ROOM,
+    bounce,
     examined,
     found,
     out,
@@ -85,6 +86,9 @@ def test_that_a_client_left_its_room_is_told_until_it_asks_again(
     findings = [it for each in examined(*timed(*IN, *lines)) for it in each.findings()]
     left = [each for each in findings if each.cause == "left"]
     assert [(each.severity, each.about) for each in left] == [(Severity.NOTE, ROOM)] * count
+    ended = examined(*timed(*IN, bounce("forbidden"), *lines))
+    told = 'The client itself left the room "'  # an error does not hide that
+    assert (told in verdict([it for each in ended for it in each.findings()])) == (count == 1)
     is_told = verdict(findings).endswith(f': The client itself left the room "{ROOM}".')
     assert (is_told, verdict(findings).startswith("No error was found.")) == (count == 1, True)
 
