@@ -4,6 +4,7 @@ import pytest
 
 from bridge.capture.finding import Finding
 from bridge.capture.formats import MAX_NAMED, named_in
+from bridge.capture.stanza import FAILURE as FAILURE_TAG
 from bridge.capture.stanza import FOOTER, HOLE, MAX_EXCERPT
 from bridge.capture.verdict import NO_ERROR, UNKNOWN, verdict
 from bridge.wire.names import HEADER as HEADER_TAG
@@ -895,12 +896,18 @@ def test_a_warning_says_nothing_after_a_login_and_never_in_a_strangers_words(wor
 
 
 @pytest.mark.parametrize("printed", ["Ann: failed to send", "Sending: Ann failed to send"])
-def test_nobody_hides_a_refusal_by_words_on_the_line_before_it(printed: str) -> None:
-    for log in (
-        [said("Ann", "failed to send")[4:], printed, BOUNCE],
-        [f"Failed to send: {BOUNCE}"],
-    ):
-        assert [each.name for each in _every(log) if each.severity == "error"] == ["refused"]
+@pytest.mark.parametrize(("entry", "rule"), [(BOUNCE, "refused"), (out(307)[4:], "removed")])
+def test_nobody_hides_an_entry_by_words_on_the_line_before_it(
+    printed: str, entry: str, rule: str
+) -> None:
+    log = [said("Ann", "failed to send")[4:], printed, entry]
+    assert rule in {each.name for each in _every(log)}
+
+
+def test_what_a_logger_could_not_send_was_not_sent_but_its_reason_counts() -> None:
+    unsent = ("Failed to send b'</stream:stream>'", f"level=debug could not write {says('x')[4:]}")
+    assert [each.element.tag for each in captured(*unsent)] == [FAILURE_TAG]
+    assert "refused" in {each.name for each in _every([f"Failed to send: {BOUNCE}"])}
 
 
 def test_an_error_on_a_stream_to_another_server_is_not_taken_for_the_clients() -> None:
