@@ -139,7 +139,8 @@ class Capture:
         clients = [each.stream.client for each in self.streams]
         has_sent = any(each.has_sent for each in clients)
         is_one_sided = has_sent != any(each.has_received for each in clients)
-        if is_one_sided and not self.holes and (first := self.streams[0].stream.first):
+        is_one_sided &= has_sent or not self.holes  # what was received in part may be a refusal
+        if is_one_sided and (first := self.streams[0].stream.first):
             name = "only-sent" if has_sent else "only-received"
             self.streams[0].add([cause(name, first.place)])
         if self._taken <= MAX_EXCERPT and not any(each.is_complete for each in clients):

@@ -307,7 +307,7 @@ unheard: silent; note, XEP-0045, 7.4
     on for 10 s.
     -> Give --command the beginning of the messages that the client should answer.
 only-sent: unanswered; note, RFC 6120, 8.2.3
-    The log has only what the client sent: what the server said is not known.
+    The log has nothing whole that the client received: what the server said is not known.
     -> Log both directions.
 only-received: unanswered; note, RFC 6120, 8.2.3
     The log has only what the client received: what it sent is not known.

@@ -742,7 +742,11 @@ NAMED: dict[str, tuple[list[str], str]] = {
     ),
     "one stanza that was sent": (
         [">>> <presence/>"],
-        "Whether there was an error is not known. bot.log:1: The log has only what the client sent",
+        "Whether there was an error is not known. bot.log:1: The log has nothing whole that the",
+    ),
+    "answers whose ends the logger cut off": (
+        [ASK, f"<<< {BOUNCE[:60]}...", says("hello"), f"<<< {BOUNCE[:60]}..."],
+        "Whether there was an error is not known. bot.log:1: The log has nothing whole that the",
     ),
     "a refused message cut in its body": (
         [f"<<< {BOUNCE[: BOUNCE.index('<error')]}<body>one", "two"],
@@ -919,8 +923,9 @@ def test_an_error_on_a_stream_to_another_server_is_not_taken_for_the_clients() -
 def test_a_log_has_one_direction_only_if_none_of_its_streams_has_another() -> None:
     both = [f">>> {HEADER}", f">>> {HEADER}", f"<<< {HEADER}"]
     torn = [*both[:2], f"<<< {HEADER[:-1]}"]
-    for log, is_one_sided in ((both, False), (both[:2], True), (torn, False)):
-        assert any("only what the client" in each.message for each in _every(log)) is is_one_sided
+    answers = [both[2], f">>> {HEADER[:-1]}"]
+    for log, side in ((both, []), (both[:2], ["only-sent"]), (torn, ["only-sent"]), (answers, [])):
+        assert [each.cause for each in _every(log) if each.cause.startswith("only-")] == side
 
 
 def test_the_answer_of_the_clients_own_account_is_known_without_its_login() -> None:
