@@ -76,7 +76,7 @@ _LEVEL = re.compile(
 
 _WARNING = re.compile(r"\bWARN(?:ING)?\b(?!\()|\[warn(?:ing)?\]|\bW/\w|\swarn(?:\t|\s\s)")
 """What loggers write before a warning."""
-UNSENT = re.compile(
+_UNSENT = re.compile(
     r"\b(?:fail\w*|unable|cannot|could not|error) (?:to |while |when )?(?:send|writ(?:e|ing))",
     re.IGNORECASE,
 )
@@ -89,6 +89,12 @@ _LIBRARY = re.compile(
 
 _CUT = re.compile(r"^(?:Not)?Connect|Disconnected|BrokenPipe")
 """Matches an exception that a library raises because the connection has ended."""
+
+
+def is_unsent(head: str) -> bool:
+    """Whether a logger says before a stanza that it could not send it."""
+    may_be = "send" in head or "writ" in head  # which is quick
+    return may_be and _UNSENT.search(head) is not None
 
 
 class Failure(NamedTuple):
@@ -217,7 +223,7 @@ class Failures:
 
     def _weigh(self, text: str, number: int) -> None:
         """Remember the line of a logger if its level is an error's or a warning's."""
-        is_error = _LEVEL.search(text) or UNSENT.search(text)
+        is_error = _LEVEL.search(text) or is_unsent(text)
         self.complaint = number if is_error else self.complaint
         if not self.warning and number <= MAX_WARNED and (is_error or _WARNING.search(text)):
             self.warning = number

@@ -18,7 +18,7 @@ from xml.etree.ElementTree import Element
 
 from bridge.capture.directions import MAX_SHAPES, Directions, has_word
 from bridge.capture.elements import elements_of
-from bridge.capture.failures import UNSENT, Failure, Failures
+from bridge.capture.failures import Failure, Failures, is_unsent
 from bridge.capture.fragments import Fragment, Fragments, Line
 from bridge.capture.hearsay import TELLING, Hearsay
 from bridge.capture.stanza import CUT, FAILURE, FOOTER, HOLE, MAX_EXCERPT, SAID, LogPlace, Stanza
@@ -248,7 +248,7 @@ class LogReader:
     def _admitted(self, fragment: Fragment) -> Fragment | None:
         """Learn from a fragment, and return it; None if it repeats a stranger's words."""
         own = fragment.shape.rpartition("\n")[2]  # a line before it may be anybody's
-        if UNSENT.search(own) and "error" not in fragment.text:
+        if is_unsent(own) and "error" not in fragment.text:
             return None
         if not fragment.shape and not fragment.text:  # a part that has no beginning
             line = "".join(fragment.written)
