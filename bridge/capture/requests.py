@@ -95,11 +95,10 @@ class Requests:
 
     def remember(self, stanza: Stanza) -> None:
         """Remember a message of the client: it may come back."""
-        if stanza.sent:
-            sent = outline(stanza)
-            self.addressed.add(sent.element.get("to", "").lower(), sent)
-            if id_ := sent.element.get("id"):
-                self.messages.add(id_, sent)
+        sent = outline(stanza)
+        self.addressed.add(sent.element.get("to", "").lower(), sent)
+        if id_ := sent.element.get("id"):
+            self.messages.add(id_, sent)
 
     def original(self, error: Element) -> Stanza | None:
         """Return the message that came back, by its id, else by the address that it went to."""
@@ -136,8 +135,7 @@ class Requests:
         if not (awaited or late or other):  # the client was not known yet when it was asked
             awaited, late = self.waiting.answer((*key[:2], address))
         if late:
-            if id_:
-                yield Disproof(key_of_finding(key[0], late.what, ""))
+            yield Disproof(key_of_finding(key[0], late.what, ""))
         elif awaited is None and id_:
             self._early.add(key, client.count)
             waiting = self.waiting.open.items()

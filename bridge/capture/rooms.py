@@ -305,7 +305,7 @@ def _take_presence(room: Room, client: Entity, stanza: Stanza) -> Iterator[Outco
         case "unavailable" if is_own:
             yield from removed(room, client, stanza, codes)
         case None:
-            room.is_unseen = room.is_unseen and not (is_own or 110 in codes)
+            room.is_unseen = room.is_unseen and not is_own
             if is_own and room.state is RoomState.ASKED:
                 yield from recovered(room.refusals, " The room let it in soon after that.")
             yield from renamed(room, stanza, nickname, codes)
@@ -466,12 +466,12 @@ def is_unread(room: Room, stanza: Stanza) -> bool:
 
 def too_early(room: Room, early: Stanza, stanza: Stanza) -> Iterator[Finding]:
     """Find that a room did not take what the client said before its own presence came back."""
-    element, id_ = stanza.element, early.element.get("id")
-    is_it, nickname = not id_ or element.get("id", id_) == id_, _from(element).partition("/")[2]
-    if element.get("type") == "error" and is_it and not nickname:
+    element, id_ = stanza.element, early.element.get("id", "")
+    nickname, other = _from(element).partition("/")[2], element.get("id")
+    if element.get("type") == "error" and not nickname and (other == id_ or not (id_ and other)):
         yield cause("too-early", early.place, about=room.jid)
         room.early = None
-    elif element.get("type") == "groupchat" and (nickname == room.nickname or (id_ and is_it)):
+    elif element.get("type") == "groupchat" and (nickname == room.nickname or other == id_):
         room.early = None
 
 

@@ -350,6 +350,7 @@ REQUIRED = f"<<< <stream:features>{TLS}</stream:features>"
     ("log", "found_tls"),
     [
         ([*OPEN, auth("PLAIN", "AGI="), REQUIRED.format("<required/>")], True),
+        ([*OPEN, offer("PLAIN"), auth("PLAIN", "AGI="), failure("encryption-required")], True),
         ([*OPEN, auth("PLAIN", "AGI="), REQUIRED.format("")], False),
         ([*OPEN, REQUIRED.format("<required/>")], False),
         ([auth("PLAIN", "AGI="), REQUIRED.format("<required/>")], False),

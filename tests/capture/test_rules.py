@@ -406,6 +406,18 @@ CASES = {
         [*IN, says("hi"), bounce("policy-violation")],
         ("refused", "error", 16, "too fast"),
     ),
+    "an answer after ten seconds": (
+        timed(*IN, said("Ann", "bot: do it"), "pause 15", *QUIET, says("done")),
+        ("silent", "error", 15, "within 10 s"),
+    ),
+    "another question answered": (
+        [*IN, said("Ann", "bot: a"), *QUIET, said("Ben", "!b"), says("pong")],
+        ("silent", "error", 15, "bot: a"),
+    ),
+    "speaking before the room lets it in, as others do inside": (
+        [*LOGIN, ASK, says("hi"), said("Ann", "x"), bounce("not-acceptable")],
+        ("join", "error", 14, "did not take it"),
+    ),
     "an error to the room": (
         [*IN, f">>> <message to='{ROOM}' type='error'>{error('bad-request')}</message>"],
         ("misplaced", "error", 15, "error"),
@@ -546,6 +558,17 @@ RIGHT = {
         says("hi"),
     ],
     "gets a late answer": [*IN, admin(""), "pause 12", *QUIET, MEMBERS],
+    "gets a late answer, as its library gives no ids": [
+        *[*IN, admin("").replace(" id='q'", ""), "pause 12", *QUIET],
+        MEMBERS.replace(" id='q'", ""),
+    ],
+    "answers in words that whoever pasted the log left out": [
+        *[*IN, ASKED, sends("..."), "pause 11", *QUIET],
+    ],
+    "shows itself to somebody": [
+        *[*LOGIN, ">>> <presence to='ann@example.net'/>", *JOIN, "pause 12", *QUIET, ASKED],
+        says("ok"),
+    ],
     "answers late": [*IN, ASKED, *CROWD, says("done")],
     "answers late, amid others": [*IN, ASKED, said("Ben", "x"), *CROWD, says("Ann: done")],
 }
