@@ -306,13 +306,17 @@ def question_for(evidence: Evidence) -> str:
     return f"{at}{name}{mark if mark in {*',:;>'} else ''} ping"
 
 
-def knows_command(evidence: Evidence) -> bool:
-    """Whether a silent occupant has answered before what the bridge said last."""
-    asks, ours = asks_of(evidence), evidence.past.heard
-    if ours is None or not evidence.is_silent:
-        return False
+def knew(evidence: Evidence, ours: Record) -> str:
+    """Return, as a sentence, that the occupant had answered the words of `ours` before.
+
+    It also says since when the occupant has answered nobody. It is empty if there was no answer.
+    """
+    asks = asks_of(evidence)
     what = {ask.what for ask in asks if ask.asked.number == ours.number and ask.what}
-    return any(ask.what in what for ask in asks if ask.answer and ask.answer.number < ours.number)
+    if not any(it.what in what for it in asks if it.answer and it.answer.number < ours.number):
+        return ""
+    since = _since_stopped(evidence, ours)
+    return f"It had answered {words_of(ours.body)} before{f', {_from(since)}' if since else ''}."
 
 
 def may_answer_next(evidence: Evidence) -> str:
@@ -334,15 +338,15 @@ def may_answer_next(evidence: Evidence) -> str:
     return ours.body if len(same) == 1 and ours.body == visible(ours.body) else ""
 
 
-def left_before(evidence: Evidence) -> tuple[str, bool]:
-    """Return what the bridge said before in vain, as a sentence, and whether in the same words.
+def left_before(evidence: Evidence, ours: Record) -> tuple[str, bool]:
+    """Return what the bridge said in vain before `ours`, as a sentence, and if in the same words.
 
     The sentence is empty if the occupant answered what the bridge said before.
     """
-    ours, asks = evidence.past.heard, asks_of(evidence)
+    asks = asks_of(evidence)
     mine = [ask.asked for ask in asks if ask.asked.is_own]
     left = [ask.asked for ask in asks if ask.asked in mine[:-1] and not ask.answer]
-    if ours is None or not left or left[-1] != mine[-2] or not evidence.could_answer(left[-1]):
+    if not left or left[-1] != mine[-2] or not evidence.could_answer(left[-1]):
         return "", False
     when = f"{_question(left[-1])} at {iso(left[-1].at)}"
     differs = _differences(evidence, ours, left[-1])
@@ -350,11 +354,10 @@ def left_before(evidence: Evidence) -> tuple[str, bool]:
     return f" It had left {when} without an answer. {differs}", is_same
 
 
-def had_answered(evidence: Evidence) -> str:
-    """Return, as a sentence, what the occupant answered of the bridge before it fell silent."""
-    ours = evidence.past.heard if evidence.is_silent else None
+def had_answered(evidence: Evidence, ours: Record) -> str:
+    """Return, as a sentence, what the occupant answered of the bridge before it left `ours`."""
     mine = [ask for ask in asks_of(evidence) if ask.asked.is_own and ask.answer]
-    if ours is None or not mine:
+    if not mine:
         return ""
     ask = [*mine, *(ask for ask in mine if plain(ask.asked) == plain(ours))][-1]
     differs = _differences(evidence, ask.asked, ours)
@@ -454,16 +457,6 @@ def _compared(evidence: Evidence, ask: Ask, last: Record, left: Sequence[Record]
         detail += f"It had answered {_question(before[-1])} before: does it answer only so often? "
     detail += _differences(evidence, ask.asked, last)
     return Finding(False if often else None, detail, hint, symptom=not is_cause)
-
-
-def stopped(evidence: Evidence) -> str:
-    """Return since when the occupant has answered nobody, for the end of a sentence.
-
-    It is empty if the occupant has answered something after the bridge's last message.
-    """
-    ours = evidence.past.heard
-    since = _since_stopped(evidence, ours) if ours else []
-    return f", {_from(since)}" if since else ""
 
 
 def _from(since: Sequence[Record]) -> str:
@@ -568,13 +561,13 @@ def _is_plain(nickname: str) -> bool:
     return nickname.isascii() and all(it.isalnum() or it in "-_." for it in nickname)
 
 
-def is_aside(evidence: Evidence) -> bool:
+def is_aside(evidence: Evidence, heard: Record) -> bool:
     """Whether the occupant may answer in private on purpose.
 
     It has answered another command in public, and this one to nobody.
     """
-    heard, asks = evidence.past.heard, asks_of(evidence)
-    ours = {ask.what for ask in asks if heard and ask.asked.number == heard.number and ask.what}
+    asks = asks_of(evidence)
+    ours = {ask.what for ask in asks if ask.asked.number == heard.number and ask.what}
     answered = {ask.what for ask in asks if ask.answer and ask.what}
     return bool(ours and answered) and not ours & answered
 

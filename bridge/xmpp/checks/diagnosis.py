@@ -234,8 +234,7 @@ def _ping(evidence: Evidence) -> Finding:
     if evidence.answers:
         return Finding(None, f"{detail}, but it has answered what the bridge said last.")
     if evidence.past.spoken and evidence.now - evidence.past.spoken[0].at <= WATCHED_SECONDS:
-        if heard is not None and answering.knows_command(evidence):
-            before = f"It had answered {words_of(heard.body)} before{answering.stopped(evidence)}."
+        if heard and evidence.is_silent and (before := answering.knew(evidence, heard)):
             return Finding(False, f"{detail}. {before}", hint)
         detail += ", but it has spoken in the last minute."
         is_missed = evidence.is_silent or answering.is_left_out(evidence)
@@ -304,7 +303,7 @@ def _answer(evidence: Evidence) -> Finding:
         if first["how"] == "error":
             words += f", {first['condition']}"
             words += f", saying {words_of(first['text'])}" if first.get("text") else ""
-        if first["how"] == "private" and answering.is_aside(evidence):
+        if first["how"] == "private" and answering.is_aside(evidence, heard):
             detail = f"{who} answered {words}, {after}, and other commands in public: on purpose?"
             return Finding(None, detail, hint, symptom=True)
         return Finding(False, f"{who} answered {words}, {after}.", hint)
@@ -329,7 +328,7 @@ def _answer(evidence: Evidence) -> Finding:
     detail += f"{to_another}."
     if to_another and cast("float", first["answerMs"]) > ANSWER_SECONDS * 1000:
         return Finding(None, detail, "Say it again while nobody else speaks.", symptom=True)
-    left, is_same = answering.left_before(evidence)
+    left, is_same = answering.left_before(evidence, heard)
     if is_same:
         hint = "Does it answer only so often? Say it again, at other pauses."
         return Finding(None, f"{detail}{left}", hint, symptom=True)
@@ -475,7 +474,8 @@ def _silence(evidence: Evidence, body: str, said: Record) -> Finding:
     if seconds < THREAD_SECONDS:
         hint += " If it asks a model, wait for it by xmppWait, and look again."
     detail = f"{who} has not answered {words_of(body)}, said {seconds:,.1f} s ago."
-    detail += answering.spoke_after(evidence) + answering.had_answered(evidence) + aside(evidence)
+    detail += answering.spoke_after(evidence) + answering.had_answered(evidence, said)
+    detail += aside(evidence)
     if said.body != body:
         detail += f" The room had passed it on as {words_of(said.body)}."
     if evidence.signal:
