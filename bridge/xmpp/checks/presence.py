@@ -79,6 +79,7 @@ def _missing(evidence: Evidence) -> Finding:
         event, before_it = past.gone[0].event, done_just_before(evidence, past.gone[0])
         if before_it and is_message(before_it) and not events.meanings_of(event):
             detail += f", right after {words_of(before_it.body)} of {name_of(before_it.sender)}"
+            detail += ", which it had answered" * bool(before_it.is_own and evidence.answers)
         if isinstance(event, events.NicknameChanged):
             return Finding(False, f"{detail}.", hint, leads_to=event.new_nickname)
         unclear = all(_is_unclear(record.event) for record in past.gone)

@@ -146,6 +146,8 @@ class RoomStatus:
     sasl: str | None = None
     self_ping_ms: float | None = None
     room_created: bool = False
+    made_anew: bool = False
+    """Whether joining made the room, though we had been in a room of this name before."""
     crowded: bool = False
     """Whether there are more occupants than are kept."""
     unlisted: tuple[Occupant, ...] = ()
@@ -212,9 +214,9 @@ class RoomStatus:
         if self.persistent is False:
             warnings.append(f"{TEMPORARY}. {MAKE_PERSISTENT}")
         if self.connected and self.room_created and not self.others:
-            why, error = "MUC_ROOM may have a typo", self.last_error
-            if error is not None and error.fault.condition == "gone":
-                why = f"the former room was gone at {iso(error.at)}, and may have moved"
+            why = "MUC_ROOM may have a typo"
+            if self.made_anew:
+                why = "the former room, in which the bridge was, is gone, and may have moved"
             warnings.append(
                 f"Joining made this room, and nobody else is in it: {why}."
                 + similar_named(self.similar_rooms)
@@ -317,6 +319,8 @@ class Room:
         self._unlisted = Newest[str, Occupant](MAX_UNLISTED)
         """The speakers whom the room does not list, by occupant JID; the last speaker comes
         last."""
+        self._has_entered = False
+        """Whether we have ever been in the room."""
 
     @property
     def phase(self) -> Phase:
@@ -402,7 +406,13 @@ class Room:
             case events.Connected(jid=jid, service=service, tls=tls, sasl=sasl):
                 self._status = replace(self._status, jid=jid, service=service, tls=tls, sasl=sasl)
             case events.Joined(sender=nickname, created=created):
-                self._status = replace(self._status, nickname=nickname, room_created=created)
+                self._status = replace(
+                    self._status,
+                    nickname=nickname,
+                    room_created=created,
+                    made_anew=created and self._has_entered,
+                )
+                self._has_entered = True
             case events.OccupantPresence():
                 self._enter(event, record.at, earlier=record.earlier)
             case events.OccupantLeft(from_=jid):

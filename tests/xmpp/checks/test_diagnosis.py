@@ -656,6 +656,15 @@ def test_what_was_said_right_before_it_left_is_told() -> None:
         assert ('right after "!ping" of "Wilma"' in finding.detail) is is_told
 
 
+def test_who_left_right_after_its_answer_is_said_to_have_answered() -> None:
+    gone = evidence(SENT, HEARD, said("pong"), left(), occupant=None, seconds=0.1)
+    told = 'right after "!ping" of "McpDebug", which it had answered.'
+    assert (told in find(gone._replace(answers=[PONG])).verdict, told in find(gone).verdict) == (
+        True,
+        False,
+    )
+
+
 def test_who_took_its_nickname_meanwhile_does_not_hide_why_it_left() -> None:
     for shown, other, who in (
         (NEITHER, NEITHER, "it, or another occupant (the room shows neither accounts nor ids)"),

@@ -355,14 +355,15 @@ def test_a_room_we_made_is_a_warning(created: bool, nicknames: list[str], warned
     assert story.tell(LOST).warnings == []
 
 
-def test_that_the_former_room_was_destroyed_is_told_of_a_room_that_we_made_anew() -> None:
+@pytest.mark.parametrize("fault", [FAULT, FAULT._replace(condition="gone")])
+def test_of_a_room_that_we_made_anew_the_spelling_is_not_blamed(fault: Fault) -> None:
     story = Story(Phase.JOINED)
-    destroyed = FAULT._replace(condition="gone")
-    story.tell(ConnectionChanged(Phase.FAILED, destroyed), ConnectionChanged(Phase.JOINED))
+    story.tell(Joined(f"{ROOM}/Me", "Me", created=False))
+    story.tell(ConnectionChanged(Phase.FAILED, fault), ConnectionChanged(Phase.JOINED))
     (warning,) = story.tell(
         _present("Me", self_=True), Joined(f"{ROOM}/Me", "Me", created=True)
     ).warnings
-    assert "the former room was gone at 1970-01-01T00:00:0" in warning
+    assert "the former room, in which the bridge was, is gone" in warning
 
 
 @pytest.mark.parametrize(
