@@ -76,6 +76,12 @@ _LEVEL = re.compile(
 
 _WARNING = re.compile(r"\bWARN(?:ING)?\b(?!\()|\[warn(?:ing)?\]|\bW/\w|\swarn(?:\t|\s\s)")
 """What loggers write before a warning."""
+_DISCONNECTED = re.compile(
+    r"\b(?:connection|socket|stream)[\W_]{1,3}(?:was |is |has been )?(?:lost|closed|reset|broken)\b"
+    r"|\b(?:disconnected|broken pipe|econnreset|eof)\b",
+    re.IGNORECASE,
+)
+"""What programs write of a connection that has ended."""
 _UNSENT = re.compile(
     r"\b(?:fail\w*|unable|cannot|could not|error) (?:to |while |when )?(?:send|writ(?:e|ing))",
     re.IGNORECASE,
@@ -162,6 +168,8 @@ class Failures:
         """How many other lines stand behind the latest frame, or the latest name."""
         self.complaint = 0
         """In which line the program logged an error since the latest stanza; 0 if it did not."""
+        self.disconnected = 0
+        """In which line since the latest stanza the connection seems to have ended; else 0."""
         self.warning = 0
         """The first line with a warning or an error; 0 if there is none."""
 
@@ -178,7 +186,7 @@ class Failures:
         Python may name the exception in the line of the stanza, `text`, since its words are one.
         """
         head, _, stanza = text[:MAX_FRAME].partition("<")
-        self.complaint = 0
+        self.complaint = self.disconnected = 0
         if "error" not in stanza:
             self._weigh(head, number)
         named, at, innermost = self._named, self._number, 0
@@ -225,6 +233,8 @@ class Failures:
         """Remember the line of a logger if its level is an error's or a warning's."""
         is_error = _LEVEL.search(text) or is_unsent(text)
         self.complaint = number if is_error else self.complaint
+        if not self.disconnected and _DISCONNECTED.search(text):
+            self.disconnected = number
         if not self.warning and number <= MAX_WARNED and (is_error or _WARNING.search(text)):
             self.warning = number
 

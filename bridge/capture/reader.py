@@ -21,7 +21,17 @@ from bridge.capture.elements import elements_of
 from bridge.capture.failures import Failure, Failures, is_unsent
 from bridge.capture.fragments import Fragment, Fragments, Line
 from bridge.capture.hearsay import TELLING, Hearsay
-from bridge.capture.stanza import CUT, FAILURE, FOOTER, HOLE, MAX_EXCERPT, SAID, LogPlace, Stanza
+from bridge.capture.stanza import (
+    CUT,
+    DISCONNECTED,
+    FAILURE,
+    FOOTER,
+    HOLE,
+    MAX_EXCERPT,
+    SAID,
+    LogPlace,
+    Stanza,
+)
 from bridge.capture.times import time_in
 from bridge.newest import Newest
 from bridge.wire.names import HEADER
@@ -190,14 +200,15 @@ class LogReader:
     def end(self) -> list[Stanza]:
         """Return the stanzas that the end of the log finishes or cuts off."""
         fragments = [*self._read_lines(), *self._fragments.end()]
-        complaint = self._failures.complaint
+        complaint, disconnected = self._failures.complaint, self._failures.disconnected
         if self.stanzas + len(self._waiting) <= MAX_EXCERPT:
             complaint = complaint or self._failures.warning
         if failure := self._failures.end():
             fragments += self._failed(failure)
-        elif complaint:
-            place = LogPlace(self._file, complaint, "")
-            fragments.append(Fragment(place, None, "", "", [Element(FAILURE)], "", (), False))
+        elif complaint or disconnected:
+            place = LogPlace(self._file, complaint or disconnected, "")
+            end = Element(FAILURE, {} if complaint else {DISCONNECTED: ""})
+            fragments.append(Fragment(place, None, "", "", [end], "", (), False))
         return [*self._taken(fragments), *self._decide()]
 
     def _failed(self, failure: Failure) -> Iterator[Fragment]:

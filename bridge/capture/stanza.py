@@ -20,6 +20,9 @@ FAILURE = "/failure"
 """The tag of an element that stands for an exception of the program, between the stanzas. Its text
 is `Failure.sentence`. If the exception passes an error of the server on, that is its child."""
 
+DISCONNECTED = "disconnected"
+"""The attribute of a failure that is only a line which says that the connection has ended."""
+
 MAX_EXCERPT = 20
 """A log of at most so many stanzas, without a login, is an excerpt, pasted because of what went
 wrong: that may be the refused request in it, or a line with a warning."""

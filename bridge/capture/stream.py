@@ -15,7 +15,17 @@ from bridge.capture.finding import Finding, Outcome
 from bridge.capture.login import LoginState, given_up, given_up_bind
 from bridge.capture.requests import Requests
 from bridge.capture.rooms import Rooms
-from bridge.capture.stanza import EXITED, FOOTER, HOLE, PAUSE, SAID, STANZA_TAGS, Stanza, outline
+from bridge.capture.stanza import (
+    DISCONNECTED,
+    EXITED,
+    FOOTER,
+    HOLE,
+    PAUSE,
+    SAID,
+    STANZA_TAGS,
+    Stanza,
+    outline,
+)
 from bridge.capture.talk import Talk
 from bridge.text import quoted
 from bridge.wire import names
@@ -82,6 +92,10 @@ class Stream:
         if failure.element.text is None:
             last = self.ending.last
             is_late = last is None or last.place.line <= failure.place.line
+            if failure.element.get(DISCONNECTED) is not None:
+                if self.client.bound and not self.client.ended:
+                    yield cause("disconnected", failure.place)
+                return
             if not self.ending.failed and (is_late or not self.client.is_complete):
                 after = "; no stanza came after that" if is_late else ""
                 yield cause("complained", failure.place, after=after)

@@ -715,6 +715,10 @@ NAMED: dict[str, tuple[list[str], str]] = {
         [PING, f"level=debug could not write {says('hi')[4:]}: broken pipe"],
         "bot.log:2: This line seems to tell of an error, unless it quotes somebody; no stanza",
     ),
+    "a connection that ended in an entry of the library's own": (
+        [*LOGIN, *JOIN, "12:00 INFO connection_lost: (None,)", "12:00 DEBUG bye"],
+        "This line seems to say that the connection ended, unless it quotes somebody; no stanza",
+    ),
     "a failure that nothing follows": ([PING, *TRACE], "No stanza came after that failure."),
     "a failure whose words are a stanza": (
         [PING, *TRACE[:-1], f"slixmpp.exceptions.IqTimeout: {PING[4:]}"],
