@@ -26,6 +26,9 @@ MAX_BEFORE = 4
 MAX_SAID = 64
 """We remember at most so many lines of strangers that may pass for a trace."""
 
+MAX_LAST = 50
+"""We look in so many lines behind the last stanza for the end of the connection."""
+
 MAX_WARNED = 500
 """Lines of a log in which we look for a warning: it counts in an excerpt alone."""
 
@@ -168,10 +171,15 @@ class Failures:
         """How many other lines stand behind the latest frame, or the latest name."""
         self.complaint = 0
         """In which line the program logged an error since the latest stanza; 0 if it did not."""
-        self.disconnected = 0
-        """In which line since the latest stanza the connection seems to have ended; else 0."""
+        self._last = list[tuple[int, str]]()
+        """The first `MAX_LAST` lines since the latest stanza, with their numbers."""
         self.warning = 0
         """The first line with a warning or an error; 0 if there is none."""
+
+    @property
+    def disconnected(self) -> int:
+        """In which line since the latest stanza the connection seems to have ended; else 0."""
+        return next((number for number, text in self._last if _DISCONNECTED.search(text)), 0)
 
     def hear(self, said: str, number: int) -> None:
         """Remember what a stranger said that looks like a trace: a program may print it."""
@@ -186,7 +194,7 @@ class Failures:
         Python may name the exception in the line of the stanza, `text`, since its words are one.
         """
         head, _, stanza = text[:MAX_FRAME].partition("<")
-        self.complaint = self.disconnected = 0
+        self.complaint, self._last = 0, []
         if "error" not in stanza:
             self._weigh(head, number)
         named, at, innermost = self._named, self._number, 0
@@ -233,8 +241,8 @@ class Failures:
         """Remember the line of a logger if its level is an error's or a warning's."""
         is_error = _LEVEL.search(text) or is_unsent(text)
         self.complaint = number if is_error else self.complaint
-        if not self.disconnected and _DISCONNECTED.search(text):
-            self.disconnected = number
+        if len(self._last) < MAX_LAST:
+            self._last.append((number, text))
         if not self.warning and number <= MAX_WARNED and (is_error or _WARNING.search(text)):
             self.warning = number
 
