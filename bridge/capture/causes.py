@@ -365,12 +365,8 @@ died: silent; note, RFC 6120, 8
     No stanza came after that failure.
     -> See whether it ended the program.
 complained: silent; note, RFC 6120, 8
-    This line seems to tell of an error, unless it quotes somebody{after}.
+    This line seems to tell of {what}, unless it quotes somebody{after}.
     -> See what it says.
-disconnected: ended; note, RFC 6120, 4.4
-    This line seems to say that the connection ended, unless it quotes somebody; no stanza came
-    after that.
-    -> See what it says, and whether the client connects again.
 exited: silent; error, RFC 6120, 4.4
     The program of the client ended by itself, {how}.{before}
     -> Look at its own output for the reason.

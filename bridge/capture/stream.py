@@ -92,13 +92,13 @@ class Stream:
         if failure.element.text is None:
             last = self.ending.last
             is_late = last is None or last.place.line <= failure.place.line
-            if failure.element.get(DISCONNECTED) is not None:
-                if self.client.bound and not self.client.ended:
-                    yield cause("disconnected", failure.place)
+            is_end = failure.element.get(DISCONNECTED) is not None
+            if is_end and (self.client.ended or not self.client.bound):
                 return
             if not self.ending.failed and (is_late or not self.client.is_complete):
                 after = "; no stanza came after that" if is_late else ""
-                yield cause("complained", failure.place, after=after)
+                what = "the end of the connection" if is_end else "an error"
+                yield cause("complained", failure.place, what=what, after=after)
             return
         findings = [*self.talk.fail(self.client, failure)]
         yield from findings

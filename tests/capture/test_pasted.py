@@ -717,7 +717,7 @@ NAMED: dict[str, tuple[list[str], str]] = {
     ),
     "a connection that ended in an entry of the library's own": (
         [*LOGIN, *JOIN, "12:00 INFO connection_lost: (None,)", "12:00 DEBUG bye"],
-        "This line seems to say that the connection ended, unless it quotes somebody; no stanza",
+        "This line seems to tell of the end of the connection, unless it quotes somebody; no",
     ),
     "a failure that nothing follows": ([PING, *TRACE], "No stanza came after that failure."),
     "a failure whose words are a stanza": (
