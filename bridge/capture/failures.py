@@ -222,7 +222,7 @@ class Failures:
         if self._frames and self._named is None:
             if exception is not None:  # Python names the exception behind its innermost frame
                 return self._ended(exception, number, innermost=-1)
-        elif self._frames and self._named is not None:
+        elif self._frames:
             failure = self.end()
             self._begin(exception, text, number)
             return failure

@@ -480,7 +480,7 @@ class _Seen:
             now=now,
             answers=self.answers_to(past.outcome, past.replies),
             recorded=bool(self._cursors),
-            elsewhere=self._elsewhere(nickname, past.heard),
+            elsewhere=past.heard and self._elsewhere(nickname, past.heard),
             aside_ms=self._aside(occupant.account if occupant else None, past.heard),
         )
 
@@ -495,16 +495,14 @@ class _Seen:
                 return (stanza.at - heard.at) * 1000
         return None
 
-    def _elsewhere(self, nickname: str, heard: Record | None) -> Record | None:
+    def _elsewhere(self, nickname: str, heard: Record) -> Record | None:
         """Return what the occupant said in another room of ours, if our message led to that."""
         participant = self._link.participant
         others = [it.name for it in participant.memberships if it is not self._membership]
-        for name in others if heard else ():
+        for name in others:
             said = filter(exchanges.speaks, participant.journal.of(name))
-            lately = (it for it in said if heard and it.at >= heard.at - ANSWER_SECONDS)
-            first = next(lately, None)
-            is_prompt = first and heard and first.at - heard.at <= ANSWER_SECONDS
-            if first and heard and is_prompt and first.number > heard.number:
+            first = next((it for it in said if it.at >= heard.at - ANSWER_SECONDS), None)
+            if first and first.at - heard.at <= ANSWER_SECONDS and first.number > heard.number:
                 return first if first.sender == nickname else None
         return None
 

@@ -15,7 +15,6 @@ from bridge.xmpp.checks.evidence import (
     Evidence,
     Finding,
     Person,
-    Ping,
     absent,
     list_of,
     occupant_of,
@@ -115,7 +114,8 @@ def ghost(evidence: Evidence) -> Finding:
     for nickname, ping in evidence.namesakes.items():
         pair = (evidence.nickname, evidence.ping), (nickname, ping)
         for (dead, its), (alive, other) in (pair, pair[::-1]):
-            if its.alone and its.seconds is None and _answers(other):
+            lives = other.seconds is not None and (other.error is None or other.error.reachable)
+            if its.alone and its.seconds is None and lives:
                 namesake = occupant_of(evidence.status, nickname)
                 same = namesake is not None and person.is_same(Person.of(namesake))
                 why = "is of the same account" if same else "has a similar name"
@@ -131,10 +131,6 @@ def ghost(evidence: Evidence) -> Finding:
         return Finding(None, f"Nobody else in the room seems to be {evidence.who}, too.")
     names = list_of([evidence.nickname, *evidence.namesakes])
     return Finding(True, f"No dead session is seen among {names}.")
-
-
-def _answers(ping: Ping) -> bool:
-    return ping.seconds is not None and (ping.error is None or ping.error.reachable)
 
 
 def pair(evidence: Evidence) -> Finding:

@@ -136,9 +136,8 @@ def _ground(evidence: Evidence, findings: dict[str, Finding]) -> str:
     since = evidence.now if past.since is None else past.since
     watched = evidence.recorded or evidence.now - since >= WATCHED_SECONDS
     seen = findings["senders" if findings["senders"].ok else "said"]
-    if asked or not watched or not past.spoken or evidence.occupant is None:
-        return ""
-    if findings["commands"].ok is False:
+    is_unclear = evidence.occupant is None or findings["commands"].ok is False
+    if asked or not watched or not past.spoken or is_unclear:
         return ""
     return f"Nothing is wrong, as far as the bridge saw since {iso(since)}: {seen.detail}"
 

@@ -334,6 +334,9 @@ def test_what_the_bridge_said_before_in_vain_is_told_with_the_answer(
         'It had left the bridge\'s "!ping" at 1970-01-01T00:00:00.000Z without an answer. '
         f"What differs: {told}."
     )
+    between = [(30.0, HEARD._replace(body="!roll", id="m1")), (30.5, said("Robot", "6"))]
+    since = evidence([*acts[:2], *between, *acts[2:]], now=AFTER * 2, answers=given.answers)
+    assert "without an answer" not in find(since).verdict
 
 
 @pytest.mark.parametrize(

@@ -231,6 +231,7 @@ ECHO = said("pong", "Eve")
 LATER = PONG | {"answerMs": 2_500.0}
 MODERATED = said("", "", retracts="r", moderated_by="Eve")
 HI = PONG | {"body": "hi"}
+LATE = f"!say {'x' * COMMAND_CHARACTERS}\u200b"
 REACTION = said("", "Wilma", reacts_to="m1", reactions=("x",))
 UNREADABLE = StanzaDamaged(f"{ROOM}/Eve", "Eve", "a name is no name")
 """It may ask the bot for anything: the bot may read what the bridge cannot."""
@@ -433,6 +434,7 @@ FOUND: list[tuple[str, Evidence, bool | None, str]] = [
         False,
         "(remote-server-timeout): its service conference.example was not reached.",
     ),
+    ("answer", evidence(replace(SENT, body=LATE), HEARD), None, "has hidden characters, so"),
     # Silence tells nothing of who came later.
     ("answer", evidence(SENT, HEARD, occupant=replace(BOT, since=1.5)), None, ""),
     ("commands", evidence(ODD, *[PLAIN] * (MESSAGES - 1)), False, ""),
@@ -765,6 +767,14 @@ def test_what_is_cut_off_behind_a_joiner_does_not_make_it_a_hidden_character(joi
     for start in range(4):
         body = "x" * (COMMAND_CHARACTERS - start) + joined
         assert look("commands", evidence(said(body, "Wilma"))).ok is True
+
+
+@pytest.mark.parametrize(("body", "outcome"), [("!ping", "well"), ("!p\u200bing", "unknown")])
+def test_an_answer_to_another_clears_nobody_if_a_command_has_hidden_characters(
+    body: str, outcome: str
+) -> None:
+    given = evidence(said(body, "Wilma"), said("pong"), seconds=0.5)
+    assert find(given._replace(now=WATCHED_SECONDS)).outcome == outcome
 
 
 def test_strangers_words_are_quoted_and_cut() -> None:
