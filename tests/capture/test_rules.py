@@ -435,6 +435,11 @@ def test_a_rule_names_its_trouble_and_the_line(case: str) -> None:
     assert any(word in f.message + f.hint for f in findings if f.place.line == line), findings
 
 
+def test_streams_that_end_after_different_times_are_cut_at_no_period() -> None:
+    streams = ([*IN, f"pause {seconds}", "<<< </stream:stream>"] for seconds in (60, 90, 200))
+    assert [each.cause for each in found(*timed(*chain(*streams)))] == ["closed"] * 3
+
+
 def test_what_goes_to_the_whole_room_is_not_called_private_until_the_room_refuses_it() -> None:
     shown = list[str]()
     capture = Capture(on_new=lambda finding: shown.append(finding.name))
