@@ -277,6 +277,10 @@ MANAGED = {
         ],
         [],
     ),
+    "what counts in no number": (
+        [*LOGIN, ENABLE, ENABLED, *map(GOT_A.format, ("x", "9" * 5_000)), said("Ann", "a")],
+        [],
+    ),
     "after a hole": (
         [*LOGIN, ENABLE, ENABLED, "<<< <message from='x", A.format(4), said("A", "b")],
         [],

@@ -435,6 +435,19 @@ def test_a_rule_names_its_trouble_and_the_line(case: str) -> None:
     assert any(word in f.message + f.hint for f in findings if f.place.line == line), findings
 
 
+@pytest.mark.parametrize("body", ["&#x110000;", "&#9999999;", r"\ud800", r"\x{110000}"])
+def test_a_log_is_read_on_behind_what_stands_for_no_character(body: str) -> None:
+    line = f">>> {says(body)[4:]!r}".replace(r"\\", "\\")
+    (finding,) = found(*IN, line, said("Ann", "x"), stream_error("not-well-formed"))
+    assert finding.cause == "not-xml"
+
+
+@pytest.mark.parametrize("result", ["5", "null", '"<iq/>"'])
+def test_an_object_with_a_result_of_another_program_is_read_on(result: str) -> None:
+    line = f'{{"structuredContent": {result}, "xml": "<iq/>"}}'
+    assert [each.cause for each in found(*IN, line, stream_error("conflict"))] == ["taken-over"]
+
+
 def test_streams_that_end_after_different_times_are_cut_at_no_period() -> None:
     streams = ([*IN, f"pause {seconds}", "<<< </stream:stream>"] for seconds in (60, 90, 200))
     assert [each.cause for each in found(*timed(*chain(*streams)))] == ["closed"] * 3
