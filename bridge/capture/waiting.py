@@ -49,8 +49,7 @@ class AwaitedStanzas:
 
     def add(self, key: Question, stanza: Stanza, number: int, what: str) -> None:
         """Expect an answer. A request with the key of another asks anew."""
-        if len(self.open) < MAX_WAITING or key in self.open:
-            self.open.add(key, Awaited(outline(stanza), number, what[:MAX_TEXT]))
+        self.open.add(key, Awaited(outline(stanza), number, what[:MAX_TEXT]))
 
     def answer(self, key: Question) -> tuple[Awaited | None, Awaited | None]:
         """Take out what was answered; return it if it came in time, and if it is late."""
