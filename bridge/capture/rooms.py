@@ -479,19 +479,18 @@ def removed(room: Room, client: Entity, stanza: Stanza, codes: frozenset[int]) -
     """Find that a room put the client out."""
     element, room.why = stanza.element, {}
     item = element.find(f"{names.EXTENSION}/{names.ITEM}")
-    source = element.find(f"{names.EXTENSION}/{{{names.MUC_USER}}}destroy")
+    destroy = element.find(f"{names.EXTENSION}/{{{names.MUC_USER}}}destroy")
+    source = next((each for each in (destroy, item) if each is not None), Element("item"))
     situation = next((REMOVALS[code] for code in REMOVALS if code in codes), "")
-    if source is not None:
+    if destroy is not None:
         situation = "destroyed"
-    elif item is not None:
-        source = item
-        situation = "banned" if item.get("affiliation") == "outcast" else situation
+    elif source.get("affiliation") == "outcast":
+        situation = "banned"
     if situation:
         user = f"{{{names.MUC_USER}}}"
-        reason = source.findtext(f"{user}reason") if source is not None else ""
-        venue = source.get("jid") if situation == "destroyed" and source is not None else ""
+        reason, actor = source.findtext(f"{user}reason"), source.find(f"{user}actor")
+        venue = None if destroy is None else destroy.get("jid")
         reason = ": ".join(filter(None, (reason or element.findtext("status"), venue)))
-        actor = source.find(f"{user}actor") if source is not None else None
         by = "" if actor is None else actor.get("nick") or actor.get("jid") or ""
         where = {"room": room.jid, "nickname": room.nickname, "by": by}
         room.why = meaning(situation, "", client, reason, **where)

@@ -406,6 +406,10 @@ CASES = {
         [*IN, says("hi"), bounce("policy-violation")],
         ("refused", "error", 16, "too fast"),
     ),
+    "put out without an item": (
+        [*IN, re.sub("<item.*</item>", "", out(307))],
+        ("removed", "warning", 15, "was kicked from the room"),
+    ),
     "an answer after ten seconds": (
         timed(*IN, said("Ann", "bot: do it"), "pause 15", *QUIET, says("done")),
         ("silent", "error", 15, "within 10 s"),
