@@ -366,6 +366,8 @@ async def numbered(
         first = bridges[0]
         following = Watching(first.home, first.settings, *FOLLOW, command="log")
         room.following = await stack.enter_async_context(following)
+        # A reader who begins while a database is away is not shown what others had recorded.
+        await following.shows('"connection"')
         async with room.talking():
             yield room
 

@@ -276,7 +276,7 @@ def test_a_bot_that_dies_before_its_login_is_not_said_to_lack_a_mechanism(place:
 
 
 def test_the_time_ends_it_and_a_bot_that_came_decides(place: Place) -> None:
-    ran = place.tap("--for", "3s", bot=(*BOT, "stays"))
+    ran = place.tap("--for", "8s", bot=(*BOT, "stays"))
     assert (ran.returncode, verdict(ran)) == (0, "No error was found."), ran.stderr
 
 

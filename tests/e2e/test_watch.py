@@ -134,10 +134,10 @@ ENDS: dict[str, tuple[dict[str, str], tuple[str, ...], int, str, str]] = {
     "nothing matched": ({}, ("--contains", "nothing", "--timeout", "1"), 1, "", "within 1 s"),
     "nobody of this name": (
         {"MUC_ROOM": LOBBY},
-        ("--from", "Ecco", "--first", "--timeout", "1"),
+        ("--from", "Ecco", "--first", "--timeout", "4"),
         1,
         "",
-        'within 1 s; seen in the room: "Echo"\n',
+        'within 4 s; seen in the room: "Echo"\n',
     ),
     "a refused login": ({"XMPP_PASSWORD": "wrong"}, ("--first",), 1, "", "not-authorized"),
     "something matched": ({}, ("--kind", "connection", "--timeout", "1"), 0, "joined", ""),
