@@ -446,10 +446,10 @@ class Directions:
         if len(shape.hints) != 1:
             return None
         (side,) = shape.hints
-        tokens = shape.text.split()
+        tokens = _TOKEN.findall(shape.text)
         for other in self._shapes.values():
             if len(other.hints) == 1 and side not in other.hints:
-                pairs = zip(tokens, theirs := other.text.split(), strict=False)
+                pairs = zip(tokens, theirs := _TOKEN.findall(other.text), strict=False)
                 changed = [pair for pair in pairs if len({*pair}) > 1]
                 is_swapped = len(changed) == 2 and changed[0] == changed[1][::-1]
                 if len(theirs) == len(tokens) and (len(changed) == 1 or is_swapped):

@@ -1,5 +1,7 @@
 """Formats that nobody looked up: each session of each is read, and its trouble named."""
 
+from itertools import product
+
 import pytest
 
 from bridge.capture.finding import Severity
@@ -20,3 +22,11 @@ def test_a_format_typed_from_memory_is_read(name: str, session: str) -> None:
     errors = {each.name for each in findings if each.severity is Severity.ERROR}
     assert errors == ({trouble} if trouble not in {"", "removed"} else set())
     assert (trouble == "removed") == any(each.name == "removed" for each in findings)
+
+
+@pytest.mark.parametrize("written", ["{} {}:", "[{} / {}]", "({}=>{})", "{}->{}", "from {} to {}"])
+def test_two_names_in_turns_tell_of_every_stanza_who_sent_it(written: str) -> None:
+    parts = [*SESSIONS[next(iter(SESSIONS))], *product((True, False), ["<message id='1'/>"])]
+    names = {True: written.format("bot", "prosody"), False: written.format("prosody", "bot")}
+    lines = [f"{names[sent]} {xml}" for sent, xml in parts]
+    assert [each.sent for each in captured(*lines)] == [sent for sent, _ in parts]
