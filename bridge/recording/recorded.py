@@ -8,9 +8,10 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf
 from pathlib import Path
-from time import monotonic, time
+from time import monotonic
 from typing import TypeVar
 
+from bridge.store.clock import Instant, steady
 from bridge.store.database import Query, Recorded, Span, Tenure
 from bridge.store.decision import absence
 from bridge.store.errors import AwayStoreError
@@ -207,6 +208,8 @@ class Walk:
     the database below zero."""
     _known: range = range(0)
     """The numbers of the records whose rows are skipped."""
+    _ahead: float = 0.0
+    """How many seconds the clock of the store is ahead of the steady clock."""
 
     @property
     def oldest_at(self) -> float:
@@ -249,7 +252,8 @@ class Walk:
 
     def record(self, row: Recorded) -> Record:
         """Return an event out of the store as a record of the journal."""
-        return Record(row.id, row.at, decode(row.event), row.room)
+        at = Instant.of(row.at, row.seen - self._ahead)
+        return Record(row.id, at, decode(row.event), row.room)
 
     async def compare(self, records: Sequence[Record], run: str, known: range) -> None:
         """Find the rows of the `records`, which `run` has observed.
@@ -259,10 +263,10 @@ class Walk:
         self._known = known
 
         def look(database: Reading) -> None:
-            ahead = database.here() - time()
+            here, now = database.here(), Instant.now()
             for room in {record.room for record in records}:
                 ours = [record for record in records if record.room == room]
-                wanted = [_wanted(record, ahead) for record in ours]
+                wanted = [_wanted(record, here + (record.at - now)) for record in ours]
                 alike = database.alike(room, self._query.domain, wanted, run)
                 # An event may have a row in the file, and one in a team's database.
                 for is_file in (True, False):
@@ -319,6 +323,7 @@ class Walk:
         The last value counts the rows that were left out because they cannot be read. The events
         are None if it is not known yet where a gap among them began.
         """
+        self._ahead = database.here() - steady()
         rows, end, damaged = database.page(
             self._query, after=after, until=until, limit=CHUNK, backward=self._backward
         )
@@ -330,10 +335,9 @@ class Walk:
         return _with_gaps(database, self._query.domain, readable), end, span, unreadable
 
 
-def _wanted(record: Record, ahead: float) -> Wanted:
+def _wanted(record: Record, seen: float) -> Wanted:
     event = encode(record.event)
-    seen = told_at(event, record.at + ahead)
-    return Wanted(key_of(event), seen, -inf, ours=True)
+    return Wanted(key_of(event), told_at(event, seen), -inf, ours=True)
 
 
 def _match(cursor: str) -> re.Match[str]:

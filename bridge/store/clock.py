@@ -1,4 +1,4 @@
-"""The clock by which the bridges of one machine compare what they saw; it is never set."""
+"""The clock by which bridges compare what they saw, and tell how long it took. It is never set."""
 
 import time
 from contextlib import suppress
@@ -11,6 +11,45 @@ NEVER_ASLEEP: int = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 def steady() -> float:
     """Return seconds since the machine was started, the same in every process."""
     return time.clock_gettime(NEVER_ASLEEP)
+
+
+class Instant(float):
+    """A time by the clock that people read, in seconds since the epoch, and by the steady clock.
+
+    Two instants are compared, and subtracted, by the steady clock: the other may have been set in
+    between. With any other number, an instant is what people read.
+    """
+
+    steady: float
+
+    @classmethod
+    def of(cls, at: float, by_steady: float) -> "Instant":
+        """Return the time that is `at` for people, and `by_steady` by the steady clock."""
+        instant = cls(at)
+        instant.steady = by_steady
+        return instant
+
+    @classmethod
+    def now(cls) -> "Instant":
+        """Return the time now."""
+        return cls.of(time.time(), steady())
+
+    def __sub__(self, other: float) -> float:
+        if isinstance(other, Instant):
+            return self.steady - other.steady
+        return float.__sub__(self, other)
+
+    def __lt__(self, other: float) -> bool:
+        return self - other < 0
+
+    def __le__(self, other: float) -> bool:
+        return self - other <= 0
+
+    def __gt__(self, other: float) -> bool:
+        return self - other > 0
+
+    def __ge__(self, other: float) -> bool:
+        return self - other >= 0
 
 
 def boot() -> str:

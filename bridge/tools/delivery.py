@@ -58,7 +58,7 @@ class Delivery:
         """The time now on the capture's clock, if the message came; None if that is not known."""
         if self._message is None or self._came is None or self._came[1].seconds is None:
             return None
-        return self._came[1].seconds + self._evidence.now - self._message.at
+        return self._came[1].seconds + (self._evidence.now - self._message.at)
 
     @property
     def line(self) -> int:

@@ -2,7 +2,6 @@
 
 import asyncio
 import shlex
-import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import takewhile
@@ -11,6 +10,7 @@ from typing import Annotated, Literal, NamedTuple, TypeAlias
 
 from bridge.mcp.schema import always
 from bridge.mcp.toolset import tool
+from bridge.store.clock import Instant
 from bridge.store.database import Recorded
 from bridge.store.errors import StoreError
 from bridge.text import counted, iso, name_of, visible
@@ -215,7 +215,7 @@ class _Examination:
         return self._result(outcome, verdict, entries, since, answers, step=step)
 
     async def _into(self, membership: Membership) -> _RoomFindings:
-        status, now = membership.status(), time.time()
+        status, now = membership.status(), Instant.now()
         if not status.connected:
             fault = status.out_of(membership.name)
             finding = evidence.Finding(False, fault.message, fault.hint)
@@ -226,7 +226,7 @@ class _Examination:
         ours = status.me and status.me.account
         foreign = [*status.others, *status.unlisted]
         others = [it for it in foreign if ours is None or it.account != ours]
-        others.sort(key=lambda it: -(it.last_message_at or 0.0))
+        others.sort(key=lambda it: it.last_message_at or 0.0, reverse=True)
         even = await asyncio.to_thread(exchanges.regulars, everybody.acts)
         heard, sent = everybody.past.heard, everybody.past.sent
         answers = seen.answers_to(heard, seen.records)
@@ -409,11 +409,11 @@ def _order_of(rows: Sequence[Recorded]) -> Callable[[Recorded], tuple[float, boo
 
     Another bridge writes the copy, perhaps with an earlier time than we noted for the message.
     """
-    heard = {_message_of(row): row.at for row in rows if row.event.get("direction") == "in"}
+    heard = {_message_of(row): row.seen for row in rows if row.event.get("direction") == "in"}
 
     def order(row: Recorded) -> tuple[float, bool]:
         is_in = row.event.get("direction") == "in"
-        return row.at if is_in else min(row.at, heard.get(_message_of(row), row.at)), is_in
+        return row.seen if is_in else min(row.seen, heard.get(_message_of(row), row.seen)), is_in
 
     return order
 
@@ -442,9 +442,9 @@ class _Seen:
     async def read(self) -> None:
         """Read all that the bridge has seen, and the last hour of what was recorded before."""
         self.records = [*reversed(self._link.participant.journal.of(self._membership.name))]
-        before = self.records[-1].at if self.records else time.time()
+        before = self.records[-1].at if self.records else Instant.now()
         spoke = any(isinstance(record.event, MessageSent) for record in self.records)
-        if not spoke or before > time.time() - RECORDED_SECONDS:
+        if not spoke or Instant.now() - before < RECORDED_SECONDS:
             earlier, _ = await self._recorded(EventFilter(), before, before - RECORDED_SECONDS)
             self.records += earlier
 
@@ -459,7 +459,7 @@ class _Seen:
         there = occupant is not None or not nickname
         past = evidence.Past(nickname, there=there, person=evidence.Person.of(occupant))
         await asyncio.to_thread(past.read, self.records)
-        now = time.time()
+        now = Instant.now()
         before, kinds = past.since or now, frozenset[Kind]()
         if not past.there:
             kinds = frozenset({"leave", "nick", "join"})
@@ -501,7 +501,7 @@ class _Seen:
         others = [it.name for it in participant.memberships if it is not self._membership]
         for name in others:
             said = filter(exchanges.speaks, participant.journal.of(name))
-            first = next((it for it in said if it.at >= heard.at - ANSWER_SECONDS), None)
+            first = next((it for it in said if heard.at - it.at <= ANSWER_SECONDS), None)
             if first and first.at - heard.at <= ANSWER_SECONDS and first.number > heard.number:
                 return first if first.sender == nickname else None
         return None

@@ -268,9 +268,9 @@ async def read_store(search: Search) -> dict[str, object]:
     ]
     known = () if walk.is_over or not then else records.after(first - 1)
     if kept := [*(it for it in known if it.number <= last), *seen]:
-        since = kept[0].at - 2 * SAME_SECONDS
         before = [it for it in records.after(records.forgotten) if it.number < kept[0].number]
-        beside = [*(it for it in before if it.at >= since), *kept]
+        near = (it for it in before if kept[0].at - it.at <= 2 * SAME_SECONDS)
+        beside = [*near, *kept]
         await walk.compare(beside, journal.numbering.epoch, range(first, last + 1))
     await _add_recorded(search, walk, seen)
     if loss is not None and not (search.newest_first and page.more):

@@ -1,6 +1,5 @@
 """Who is in the rooms, and who went."""
 
-import time
 from collections.abc import Sequence
 from itertools import islice
 from typing import Annotated, TypeAlias
@@ -8,6 +7,7 @@ from typing import Annotated, TypeAlias
 from bridge.mcp.errors import ArgumentError, ToolError
 from bridge.mcp.schema import Bounds, always
 from bridge.mcp.toolset import tool
+from bridge.store.clock import Instant
 from bridge.text import iso, listed, name_of, visible
 from bridge.tools.entries import NOTICE, RESULT_BYTES, Entry, fit, nonempty, noticed
 from bridge.tools.link import MAX_NAMED, Nickname, RoomLink, RoomName, not_in_room
@@ -88,7 +88,7 @@ def occupants_of(
     With `nickname`, as it is or as `visible` escapes it, only people of this nickname are listed.
     With `after`, only occupants whose nicknames follow it in order are listed, and no departures.
     """
-    several, since = len(rooms) > 1, time.time() - LEFT_SECONDS
+    several, now = len(rooms) > 1, Instant.now()
     statuses = {membership.name: membership.status() for membership in rooms}
     here: list[tuple[Occupant, Sequence[str], str | None]] = []
     went: list[tuple[float, Entry]] = []
@@ -103,10 +103,10 @@ def occupants_of(
         ]
         for departure in status.departures:
             named = nickname in {None, departure.nickname, visible(departure.nickname)}
-            if named and departure.at >= since and after is None:
+            if named and now - departure.at <= LEFT_SECONDS and after is None:
                 entry = departure._asdict() | {"at": iso(departure.at), "room": room}
                 went.append((departure.at, nonempty(entry)))
-    went.sort(key=lambda pair: -pair[0])
+    went.sort(key=lambda pair: pair[0], reverse=True)
     begin = "" if after is None else visible(after)
     rest = [who for who in here if who[0].visible_nickname > begin]
     hidden = [

@@ -1,14 +1,13 @@
 """What xmppHistory tells of the time before the bridge was there, from the recorder's store."""
 
-import time
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from bridge.mcp.errors import ArgumentError, ToolError
-from bridge.recording import recorded
 from bridge.recording.recorded import Reader, Walk
+from bridge.store.clock import Instant
 from bridge.store.database import Happened, Observer
 from bridge.store.errors import left_out
 from bridge.text import iso
@@ -393,14 +392,12 @@ async def test_what_came_into_the_store_after_it_was_read_is_told_from_memory(sh
 
 
 @in_both
-async def test_memory_is_compared_with_the_store_by_a_clock_that_is_not_set(
-    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    said, now = MessageReceived(f"{ROOM}/W", "W", "now"), time.time()
+async def test_memory_is_compared_with_the_store_by_a_clock_that_is_not_set(shelf: Shelf) -> None:
+    said, now = MessageReceived(f"{ROOM}/W", "W", "now"), Instant.now()
     shelf.put(said, at=now)
     walk = await _walked(shelf)
-    monkeypatch.setattr(recorded, "time", lambda: time.time() + 3_600)
-    assert await _unrecorded(walk, Record(1, now + 3_600, said, ROOM)) == []
+    later = Instant.of(now + 3_600, now.steady)  # the clock was put back since
+    assert await _unrecorded(walk, Record(1, later, said, ROOM)) == []
 
 
 async def test_large_events_of_the_store_are_compared_with_memory_a_few_at_a_time(

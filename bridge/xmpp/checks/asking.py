@@ -63,7 +63,7 @@ class Declarations:
             asking = (disco.ask(connection, it.jid, names.DISCO_INFO, PING_SECONDS) for it in asked)
             answers = map(disco.description_in, await asyncio.gather(*asking))
             for occupant, answer in zip(asked, answers, strict=True):
-                self._known.add(_session_of(occupant), (time.time(), answer))
+                self._known.add(_session_of(occupant), (time.monotonic(), answer))
 
     def of(self, occupants: Collection[Occupant]) -> Declared:
         """Return what these occupants have declared."""
@@ -73,7 +73,7 @@ class Declarations:
 
     def _of(self, occupant: Occupant) -> disco.Description | None:
         at, description = self._known.get(_session_of(occupant), (0.0, None))
-        return description if time.time() - at <= REMEMBERED_SECONDS else None
+        return description if time.monotonic() - at <= REMEMBERED_SECONDS else None
 
 
 def _session_of(occupant: Occupant) -> tuple[object, ...]:

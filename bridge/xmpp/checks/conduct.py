@@ -186,7 +186,7 @@ def stays(evidence: Evidence) -> Finding:
     detail = f"{who} comes and goes: it left and came back {len(left)} times, {every}, at last at "
     detail += f"{iso(left[-1].at)} ({way_out(last)})"
     before = [done_just_before(evidence, move) for move in left]
-    by_messages = _is_by_messages(evidence, before, left[0].at - period)
+    by_messages = _is_by_messages(evidence, before, left[0].at, period)
     regular = regular and period >= IDLE_SECONDS and not by_messages
     if not regular and (what := _cause_of_each(before)):
         detail += f", each time just after {what}"
@@ -310,7 +310,9 @@ def fallen(evidence: Evidence) -> Record | None:
     return None
 
 
-def _is_by_messages(evidence: Evidence, before: Sequence[Record | None], since: float) -> bool:
+def _is_by_messages(
+    evidence: Evidence, before: Sequence[Record | None], first: float, period: float
+) -> bool:
     """Whether messages led to the departures, and not a timer; `before` has what came before each.
 
     That is so if they are commands, which reset the timer of an idle connection. It is also so if
@@ -318,7 +320,7 @@ def _is_by_messages(evidence: Evidence, before: Sequence[Record | None], since: 
     """
     acts = [act for act in before if act and is_message(act)]
     said = [act for act in evidence.acts if is_message(act) and not evidence.is_theirs(act)]
-    is_quiet = sum(act.at >= since for act in said) <= FEW * len(before)
+    is_quiet = sum(first - act.at <= period for act in said) <= FEW * len(before)
     return len(acts) == len(before) and (is_quiet or all(is_command(act.body) for act in acts))
 
 

@@ -252,18 +252,18 @@ def _loop(evidence: Evidence) -> Finding:
     same = None
     for before, after in pairwise(reversed(spoken)):
         if not max(repeats, named):  # the same words may answer what happened shortly before
-            since = before.at - answering.LATE_MS / 1000
-            asked = sum(it.number < before.number and it.at >= since for it in others)
+            soon = (it for it in others if before.at - it.at <= answering.LATE_MS / 1000)
+            asked = sum(it.number < before.number for it in soon)
         # If another occupant did something in between, this occupant may be answering that.
         in_a_row = not any(before.number < it.number < after.number for it in others)
-        soon = after.at - before.at <= TURN_SECONDS
+        is_soon = after.at - before.at <= TURN_SECONDS
         # People in a hurry write "?", "??", "???"; a program that reports progress adds dots.
         text, added = before.body, after.body.replace(before.body, "", 1)
         has_words = any(map(str.isalnum, text))
         again = has_words and text in after.body and not _PROGRESS.fullmatch(added)
         to_self = all(is_put_to(searchable(evidence.nickname), plain(it)) for it in (before, after))
-        repeats = repeats + 1 if in_a_row and soon and again else 0
-        named = named + 1 if in_a_row and soon and to_self else 0
+        repeats = repeats + 1 if in_a_row and is_soon and again else 0
+        named = named + 1 if in_a_row and is_soon and to_self else 0
         grows = grows + (after.body != text) if repeats else 0
         if max(repeats, named) >= (least := max(LOOP_REPEATS, asked)):
             said = f"at {iso(after.at)} it said {words_of(after.body)}"
@@ -358,7 +358,7 @@ def _is_twice(evidence: Evidence, outcome: Record) -> bool:
     asking = [
         record.number
         for record in reversed(evidence.past.others)
-        if record.number > outcome.number or record.at >= outcome.at - answering.LATE_MS / 1000
+        if record.number > outcome.number or outcome.at - record.at <= answering.LATE_MS / 1000
         if record.body or record.sender not in bridges
     ]
     times, worded = Counter[str](), _worded(evidence)

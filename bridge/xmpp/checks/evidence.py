@@ -261,8 +261,8 @@ class Past:
                 elif own:
                     self.entered = self.entered or record
                     if self.sent is None:  # what we said was before: they may greet us now
-                        since = record.at + ANSWER_SECONDS
-                        self.replies = [reply for reply in self.replies if reply.at > since]
+                        late = (it for it in self.replies if it.at - record.at > ANSWER_SECONDS)
+                        self.replies = [*late]
                 else:
                     self.others.append(record)
             case events.SubjectChanged() if named and record.number not in self.foreign:

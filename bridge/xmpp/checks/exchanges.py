@@ -96,8 +96,9 @@ def circles(acts: Sequence[Record], nickname: str = "") -> list[speech.Circle]:
     def answers_others(circle: speech.Circle) -> bool:
         """Whether each turn may answer an act of others before it: two programs greet newcomers."""
         first, _, *_ = circle.turns
-        since = first.at - speech.TURN_SECONDS
-        before = sum(act.number < first.number and act.at >= since for act in acts)
+        before = sum(
+            act.number < first.number and first.at - act.at <= speech.TURN_SECONDS for act in acts
+        )
         return len(circle.turns) <= circle.size * before
 
     alone = [circle for circle in ours if not answers_others(circle)]

@@ -135,11 +135,11 @@ def left_out(evidence: Evidence, asks: Sequence[Ask]) -> list[LeftOut]:
         if is_about and ask.what not in answers:
             return False
         known = form_of(ask.asked, name) in forms
-        until = at + (speech.ANSWER_SECONDS if known else PATIENCE_SECONDS)
+        seconds = speech.ANSWER_SECONDS if known else PATIENCE_SECONDS
         others = [
             nickname
             for time, number, nickname in spoke[bisect_left(spoke, (at,)) :]
-            if time <= until and number > ask.asked.number and nickname not in {who, name}
+            if time - at <= seconds and number > ask.asked.number and nickname not in {who, name}
         ]
         return not others and evidence.now - at >= patience and evidence.was_there(ask.asked)
 

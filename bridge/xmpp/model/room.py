@@ -449,7 +449,9 @@ class Room:
             said = at if stamp is None else min(at, stamp)  # a room's clock may be ahead of ours
             last = self._last_incoming
             # The history comes in order, but some servers let occupants forge its stamps.
-            if last is None or last.message.source is not events.Source.LIVE or said >= last.at:
+            # The difference is right even if our clock was set since.
+            is_live = last is not None and last.message.source is events.Source.LIVE
+            if last is None or not is_live or said >= at - (at - last.at):
                 self._last_incoming = LastIncoming(message, said)
 
     def _change_phase(

@@ -1,8 +1,9 @@
 """Reads from a room's archive what was said while we were away (XEP-0313)."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 
+from bridge.store.clock import Instant
 from bridge.text import iso
 from bridge.xmpp.link.connection import Connection
 from bridge.xmpp.model.events import Event, Gap
@@ -20,10 +21,9 @@ CATCHING_UP_SECONDS = 60.0
 class CatchingUp:
     """Asks a room's archive for what was said in the room while we were away."""
 
-    def __init__(self, room: str, clock: Callable[[], float]) -> None:
-        """`room` is a bare JID, prepared; `clock` returns seconds since the epoch."""
+    def __init__(self, room: str) -> None:
+        """`room` is a bare JID, prepared."""
         self._room = room
-        self._clock = clock
         self.heard_until: float | None = None
         """When the room last sent something in the former stay."""
         self._missed_since: float | None = None
@@ -38,8 +38,9 @@ class CatchingUp:
 
     def since(self) -> str | None:
         """Return the time since which we ask the room for messages; None in the first stay."""
-        if self._missed_since is None:
-            self._missed_since = self.heard_until
+        if self._missed_since is None and self.heard_until is not None:
+            now = Instant.now()  # the clock may have been set since
+            self._missed_since = now - (now - self.heard_until)
         missed = self._missed_since
         return None if missed is None else iso(missed - OVERLAP_SECONDS)
 
@@ -48,7 +49,7 @@ class CatchingUp:
 
         The room's history, which came with joining, may have been too short to hold all of them.
         """
-        since, until = self._missed_since, self._clock()
+        since, until = self._missed_since, Instant.now()
         if since is None:
             return
         archive = RoomArchive(connection, self._room, occupant)

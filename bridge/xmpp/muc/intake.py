@@ -120,10 +120,8 @@ class Intake:
         room: str,
         capacity: int = REMEMBERED,
         on_description: Callable[[Description], None] = lambda description: None,
-        clock: Callable[[], float] = time.time,
     ) -> None:
         self._room = room
-        self._clock = clock
         self._seen = Newest[Hashable, str](capacity)
         self._gives_ids = False
         self.ours = frozenset[str | None]()
@@ -215,7 +213,7 @@ class Intake:
                 known = id_ is not None and id_ == self._occupant_id
                 senders = {sender, *reading.original_senders(stanza)}
                 ours = own or known or not senders.isdisjoint(self.ours)
-                event = _dated(event, self._clock())._replace(as_ours=ours)
+                event = _dated(event, time.time())._replace(as_ours=ours)
             case OccupantJoined(self_=True, occupant_id=id_):
                 self._occupant_id = id_
         return event

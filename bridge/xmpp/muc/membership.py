@@ -12,13 +12,12 @@ former session (XEP-0198), we are still inside if we were; with any other connec
 
 import asyncio
 import secrets
-import time
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from xml.etree.ElementTree import Element
 
 from bridge.settings.values import Secret
+from bridge.store.clock import Instant
 from bridge.wire import names
 from bridge.wire.meaning import UNREACHED
 from bridge.xmpp.errors import NotInRoomError
@@ -66,20 +65,18 @@ class Membership:
         publisher: Publisher,
         *,
         timing: Timing = TIMING,
-        clock: Callable[[], float] = time.time,
     ) -> None:
         self._place = place
         self._password = password
         self._publisher = publisher
         self._timing = timing
-        self._clock = clock
         self.jid = prepared(place.room) or place.room
         """The room's bare JID, prepared."""
         self.room = Room(
             nickname=place.nickname,
             service=place.service,
             phase=events.Phase.RESOLVING,
-            since=clock(),
+            since=Instant.now(),
         )
         self.occupant = ""
         """Our occupant JID while in the room, or on the way in."""
@@ -90,7 +87,7 @@ class Membership:
         self._connection: Connection | None = None
         self._options = Options(self._ask_for_configuration, self._emit)
         self._payloads = Payloads(self._take_payload)
-        self._intake = Intake(self.jid, on_description=self._describe, clock=clock)
+        self._intake = Intake(self.jid, on_description=self._describe)
         self._join: Join | None = None
         """The attempt to enter that is under way."""
         self._removal: faults.Fault | None = None
@@ -107,9 +104,9 @@ class Membership:
         which the wait ends (None if it never ends). Otherwise None."""
         self._last_heard = 0.0
         """When the room last sent anything, on the loop's clock."""
-        self._last_seen = clock()
+        self._last_seen: float = Instant.now()
         """The time of the last event or answered self-ping, in seconds since the epoch."""
-        self._catching_up = CatchingUp(self.jid, clock)
+        self._catching_up = CatchingUp(self.jid)
         self._similar_rooms: tuple[str, ...] = ()
         """Rooms of the service with similar names, once it was asked for them."""
         self._reflections = Reflections()
@@ -373,7 +370,7 @@ class Membership:
         timing = self._timing
         loop = asyncio.get_running_loop()
         self._last_heard = asked = loop.time()
-        self._last_seen = self._clock()
+        self._last_seen = Instant.now()
         self._in_doubt, self._service.bounce = False, None
         while True:
             while not (self._in_doubt or self._why_out()):
@@ -393,7 +390,7 @@ class Membership:
                 return fault
             asked = loop.time()
             if pong.in_room is Verdict.IN and pong.seconds is not None:
-                self._last_heard, self._last_seen = asked, self._clock()
+                self._last_heard, self._last_seen = asked, Instant.now()
                 self.self_ping_ms = round(pong.seconds * 1000, 3)
             elif pong.in_room is Verdict.GONE:
                 return roomservice.gone(self.place, "service-unavailable")

@@ -11,6 +11,7 @@ from contextlib import suppress
 from xml.etree.ElementTree import Element
 
 from bridge.settings.table import Settings
+from bridge.store.clock import Instant
 from bridge.wire.xmlstream import DamagedElement
 from bridge.xmpp.errors import NotInRoomError
 from bridge.xmpp.link import stanzas
@@ -44,14 +45,12 @@ class Participant:
         settings: Settings | None,
         *,
         history: int = DEFAULT_CAPACITY,
-        clock: Callable[[], float] = time.time,
         timing: Timing = TIMING,
     ) -> None:
-        self._clock = clock
         self._timing = timing
         self.journal = Journal(secrets.token_hex(4), history)
         """Everything that happened, for all to read."""
-        self.publisher = Publisher(self.journal, clock)
+        self.publisher = Publisher(self.journal)
         """Writes into the journal what happens, and hands it on."""
         self.trace = Trace(self.journal.numbering)
         """The stanzas that went over our connections."""
@@ -62,7 +61,7 @@ class Participant:
         self._by_jid: dict[str, Membership] = {}
         self._phase = Phase.UNCONFIGURED
         """The phase of the connection."""
-        self._unconfigured = Room(nickname="", service="", phase=self._phase, since=clock())
+        self._unconfigured = Room(nickname="", service="", phase=self._phase, since=Instant.now())
         self._connection: Connection | None = None
         self._former: StreamManagement | None = None
         """The stream management of the session that the next connection may resume."""
@@ -150,9 +149,7 @@ class Participant:
         memberships = {}
         for room in settings.rooms:
             place, password = Place.of(settings, room), settings.password_of(room)
-            membership = Membership(
-                place, password, self.publisher, timing=self._timing, clock=self._clock
-            )
+            membership = Membership(place, password, self.publisher, timing=self._timing)
             if membership.jid in self._by_jid:
                 membership = self._by_jid[membership.jid]
                 membership.configure(place, password)
@@ -174,7 +171,7 @@ class Participant:
                 ConnectionChanged(PHASE_OF_STAGE[stage], attempt=attempt)
             ),
             on_stanza=self._route,
-            trace=self.trace.of_connection(self._clock),
+            trace=self.trace.of_connection(Instant.now),
         )
         loop = asyncio.get_running_loop()
         opened_at: float | None = None
@@ -213,7 +210,7 @@ class Participant:
         connection.start_dispatch()
         staying = [asyncio.create_task(member.run(attempt)) for member in self.memberships]
         try:
-            fault = await keep_alive(connection, self._timing, self._clock)
+            fault = await keep_alive(connection, self._timing, time.time)
             connection.end(fault)
             return fault
         finally:

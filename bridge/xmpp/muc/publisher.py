@@ -5,11 +5,11 @@ Listeners may wait for the next record, or take the records of a turn of the eve
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Generic, Self, TypeVar
 
+from bridge.store.clock import Instant
 from bridge.xmpp.model.events import Event
 from bridge.xmpp.model.journal import Journal, Record
 from bridge.xmpp.model.room import Room
@@ -31,7 +31,7 @@ class Publisher:
     The caller of `publish` gets the record too.
     """
 
-    def __init__(self, journal: Journal, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, journal: Journal, clock: Callable[[], float] = Instant.now) -> None:
         self._journal = journal
         self._clock = clock
         self.rooms: dict[str, Room] = {}

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from bridge.store.clock import Instant
 from bridge.xmpp.model import room
 from bridge.xmpp.model.events import (
     UNKNOWN,
@@ -219,6 +220,21 @@ def test_of_live_messages_and_those_of_the_history_the_newest_is_the_last_incomi
     undated = _told("undated", "yesterday")
     assert story.tell(undated).last_incoming == LastIncoming(undated, 5)
     assert story.tell(_said("now")).last_incoming == LastIncoming(_said("now"), 6)
+
+
+@pytest.mark.parametrize("ahead", [0.0, 3_600.0, -3_600.0])
+def test_the_history_is_compared_with_what_was_live_before_the_clock_was_set(ahead: float) -> None:
+    state = Room(nickname="Me", service="", phase=Phase.JOINED, since=0)
+    bodies = []
+    for at, event in (
+        (Instant.of(7_000.0 + ahead, 100.0), _said("live")),
+        (Instant.of(7_020.0, 120.0), _told("said before", "1970-01-01T01:56:30.000Z")),
+        (Instant.of(7_020.0, 120.0), _told("missed", "1970-01-01T01:56:50.000Z")),
+    ):
+        state.apply(Record(1, at, event))
+        last = state.status().last_incoming
+        bodies.append(last and last.message.body)
+    assert bodies == ["live", "live", "missed"]
 
 
 def test_a_stamp_of_the_future_hides_nothing_that_the_history_tells_later() -> None:

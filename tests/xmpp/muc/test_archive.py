@@ -6,11 +6,14 @@ from xml.etree.ElementTree import Element, SubElement
 
 import pytest
 
+from bridge.store.clock import Instant
+from bridge.text import seconds_of
 from bridge.wire import names
 from bridge.xmpp.link import stanzas
 from bridge.xmpp.link.connection import Connection
 from bridge.xmpp.model.events import Event, MessageReceived, Source, SubjectChanged
 from bridge.xmpp.muc import archive
+from bridge.xmpp.muc.catching_up import OVERLAP_SECONDS, CatchingUp
 from tests.xmpp.elements import parsed
 from tests.xmpp.played_archive import (
     ROOM,
@@ -198,3 +201,11 @@ def test_a_microsecond_more_is_requested_since_a_server_may_leave_the_end_out(
     end: str, requested: str
 ) -> None:
     assert asked_for(archive.ArchiveQuery(end=end).payload("q"))["end"] == requested
+
+
+@pytest.mark.parametrize("ahead", [0.0, 3_600.0, -3_600.0])
+def test_what_was_missed_is_asked_for_by_the_clock_as_it_is_now(ahead: float) -> None:
+    catching_up, now = CatchingUp("r@muc"), Instant.now()
+    catching_up.heard_until = Instant.of(now - 300.0 + ahead, now.steady - 300.0)
+    asked = seconds_of(catching_up.since())
+    assert asked == pytest.approx(float(now) - 300.0 - OVERLAP_SECONDS, abs=5)
