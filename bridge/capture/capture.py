@@ -26,7 +26,8 @@ MAX_OPEN = 100
 stream that never got in, else the stream that was silent for longest."""
 
 REFUSALS = frozenset(
-    {"refused-request", "refused-outside", "bind-refused", "unbound", "presence-bounced"}
+    {"refused-request", "refused-outside", "bounced-signal"}
+    | {"bind-refused", "unbound", "presence-bounced"}
 )
 """The causes of notes and warnings on what was refused to a client that may not need it."""
 

@@ -19,8 +19,7 @@ _CAUSES = {
     for row in rows_of("""
 closed: ended; error, RFC 6120, 4.4
     The server closed the stream without an error{after}.
-    -> If the stream was silent before, let the client ping the server (XEP-0199); in any case let
-    it connect again.
+    -> Let the client connect again; if the stream was silent before, let it ping (XEP-0199), too.
 error: ended; error, RFC 6120, 4.9.3
     {message}{sent}{after}
     -> {hint}
@@ -114,7 +113,7 @@ stops-at-offer: login; note, RFC 6120, 6.3.3
     No stanza came after the server had offered {offered}: the client may use none of these.
     -> See in the client's other lines why it did not log in.
 stops-in-part: login; note, RFC 6120, 6
-    The log ends with {what}, and does not show that the client got in.
+    The log ends with {what}, and does not show {lacks}.
     -> Run explain on more of the log.
 refused-login: login; error, RFC 6120, 6.5
     {message}
@@ -221,8 +220,7 @@ captcha: join; error, XEP-0158, 3
     {message}
     -> {hint}
 no-room: join; error, XEP-0045, 7.2.1
-    The client asked to join {room}, which is no room: an address of a room has a name, an at sign
-    and the service's domain.
+    The client asked to join {room}, which is no room: it is not of the form ROOM@SERVICE.
     -> Send the presence to ROOM@SERVICE/NICKNAME.
 no-muc: join; error, XEP-0045, 7.2.1
     The client's presence to the room {room} had no muc element, so it did not ask to join, and got
@@ -317,6 +315,9 @@ doubted: unanswered; note, RFC 6121, 5.2.3
     printed these words, or the logger wrote an entry of its own.
     -> Let the logger write times to the millisecond, and the program print what others say in one
     line and in quotes.
+bounced-signal: refused; note, RFC 6120, 8.3
+    {message} It was only a signal, such as that the user is typing or has read something.{sent}
+    -> Nothing: the other side is not online, or takes no signals.
 other-error: refused; note, RFC 6120, 8.3
     {other} sent the error {condition}{why}, by {kind}. It refuses no message of the client.
     -> Nothing, unless the client needed what it asked for there.
@@ -387,8 +388,7 @@ unreadable: misplaced; warning, XEP-0384, 1
     client can read it.
     -> Let people write to it in clear, or give the client a library for this encryption.
 bodiless: misplaced; error, RFC 6121, 5.2.3
-    The message {what} in the room {room} was answered by a message without a body that
-    people can see.
+    The message {what} in the room {room} was answered without a body that people can see.
     -> Put the answer into the body.
 error-to-room: misplaced; error, RFC 6120, 8.3.1
     The client sent an error to the whole room {room}{why}.

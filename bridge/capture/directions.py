@@ -6,6 +6,7 @@ mean the reverse: what one side alone can send shows whose view the log is. A st
 have no vote on that.
 """
 
+import html
 import re
 from collections import Counter
 from collections.abc import Iterable
@@ -58,6 +59,8 @@ _CHANGING = re.compile(
     """,
     re.VERBOSE,
 )
+_OCCUPANT = re.compile(r"""\b(?:from|to)=(['"])([^@'"/]+@[^'"/]+/[^'"]{1,1023})\1""")
+"""An attribute with an address that has a resource (RFC 7622, 3.4)."""
 _TOKEN = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_]+|[-=~]*[<>]+[-=~]*|[→⇒⮊←⇐⮈]")
 _ARROW = re.compile(r"[-=~]*(>{2,})|[-=~]+(>)|=?(<{2,})[-=~]*|(<)[-=~]+")
 _ACTOR = re.compile(r"\bserver\s+$", re.IGNORECASE)
@@ -122,9 +125,18 @@ _unlearned = lru_cache(maxsize=MAX_SHAPES)(Shape)
 """Returns a shape without counts, for entries whose direction need not be learned."""
 
 
+def shape_of(head: str, xml: str = "") -> tuple[str, str]:
+    """Return the shape of the text before an entry, and the token of its session, if any.
+
+    An address of the entry `xml` may stand in the text, and its resource have any word in it.
+    """
+    for match in _OCCUPANT.finditer(xml[1:].partition("<")[0]) if "@" in head else ():
+        head = head.replace(html.unescape(match[2]), "#")
+    return _shape_of(head)
+
+
 @lru_cache(maxsize=MAX_SHAPES)
-def shape_of(head: str) -> tuple[str, str]:
-    """Return the shape of the text before an entry, and the token of its session, if any."""
+def _shape_of(head: str) -> tuple[str, str]:
     session = ""
     head = _TAGGED.sub(r"\1\2", head) if "<" in head else head
     if len(head) > MAX_HEAD:

@@ -318,7 +318,7 @@ class Fragments:
         if TYPED in head or text.startswith(_IN_PROSE, start):
             return []
         head = with_word(line.context, previous, head)
-        entry = self._entry(line, head)
+        entry = self._entry(line, head, text[start:])
         if row is not None:
             entry = entry._replace(sent=False, sources=(*entry.sources, text))
         xml = f"<stream:error><{row[1]}/></stream:error>" if row and row[1] else text[start:]
@@ -329,11 +329,11 @@ class Fragments:
             entry = entry._replace(meaning=meaning)
         return self._read(entry, xml, head)
 
-    def _entry(self, line: Line, head: str) -> _Entry:
+    def _entry(self, line: Line, head: str, xml: str = "") -> _Entry:
         container = None if head and line.text.startswith(head) else CONTAINER.match(line.text)
         seconds, at = time_in(f"{container[0]}{head}" if container else head)
         # Most heads differ in the time alone.
-        shape, session = shape_of(head.replace(at, "#", 1) if at else head)
+        shape, session = shape_of(head.replace(at, "#", 1) if at else head, xml)
         if seconds is None and line.at:
             seconds, at = time_in(line.at)
         self._is_of_server = self._is_of_server or session.lstrip("0123456789") != ""

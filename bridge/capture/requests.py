@@ -9,7 +9,7 @@ from bridge.capture.client import Entity
 from bridge.capture.elements import LOST
 from bridge.capture.finding import Disproof, Finding, Outcome, key_of_finding
 from bridge.capture.rooms import Room, Rooms
-from bridge.capture.stanza import MAX_TEXT, QUOTED, Stanza, outline
+from bridge.capture.stanza import MAX_TEXT, QUOTED, Stanza, is_signal, outline
 from bridge.capture.waiting import PATIENCE_STANZAS, Awaited, AwaitedStanzas, Question
 from bridge.newest import Newest
 from bridge.text import quoted
@@ -193,6 +193,8 @@ def refused(requests: Requests, client: Entity, rooms: Rooms, stanza: Stanza) ->
     if is_plain and type_ != "chat" and room is None and error.condition == "forbidden":
         words["hint"] += " Some servers say so if the client has not joined the room."
     words["sent"] = f" The client sent it {original.place.words}." if original else ""
+    if name == "bounced" and room is None and is_signal(original.element if original else element):
+        name = "bounced-signal"
     if name == "bounced-chat":
         yield from rooms.answer("unread", client, stanza)
     yield cause(name, stanza.place, error.condition, about=jid, **words)

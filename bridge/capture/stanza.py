@@ -7,6 +7,8 @@ the namespace of clients or of components.
 from typing import NamedTuple
 from xml.etree.ElementTree import Element, SubElement
 
+from bridge.wire.meaning import SIGNALS
+
 FOOTER = "/stream"
 """The tag of an element that stands for the end of a stream (RFC 6120, section 4.4). With the
 attribute `cut` the connection ended without it."""
@@ -95,7 +97,7 @@ def outline(stanza: Stanza) -> Stanza:
     """Return a stanza with as much of its content as has to be remembered.
 
     The outline has the stanza's tag, its type, its id, the address of the other side, the beginning
-    of a message's body, or that it has a subject alone, and the reason for a hole.
+    of a message's body, or that it has a subject or a signal alone, and the reason for a hole.
     """
     element = stanza.element
     names = ("type", "id", "to" if stanza.sent else "from")
@@ -105,6 +107,8 @@ def outline(stanza: Stanza) -> Stanza:
         SubElement(kept, "body").text = body[:MAX_TEXT]
     elif element.tag == "message" and element.find("subject") is not None:
         SubElement(kept, "subject")
+    elif element.tag == "message" and is_signal(element):
+        kept.extend(Element(f"{{{space}}}signal") for space in SIGNALS & spaces_of(element))
     elif element.tag == HOLE:
         kept.text = element.text
         kept.attrib.update(element.attrib)
@@ -114,3 +118,10 @@ def outline(stanza: Stanza) -> Stanza:
 def spaces_of(message: Element) -> set[str]:
     """Return the namespaces of the elements in a message."""
     return {child.tag.rpartition("}")[0][1:] for child in message}
+
+
+def is_signal(message: Element) -> bool:
+    """Whether a message, or an error that repeats it, has only `SIGNALS`."""
+    has_text = message.find("body") is not None or message.find("subject") is not None
+    spaces = spaces_of(message) - {"", "urn:xmpp:hints"}
+    return not has_text and bool(spaces) and spaces <= SIGNALS

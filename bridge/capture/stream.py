@@ -20,6 +20,7 @@ from bridge.capture.stanza import (
     EXITED,
     FOOTER,
     HOLE,
+    MAX_EXCERPT,
     PAUSE,
     SAID,
     STANZA_TAGS,
@@ -159,7 +160,10 @@ class Stream:
             is_halfway = is_step and name != "failure" and self.client.has_received
             if is_halfway or last.element.tag in names_of:
                 what = names_of.get(last.element.tag, f"the {name}")
-                yield cause("stops-in-part", last.place, what=what)
+                yield cause("stops-in-part", last.place, what=what, lacks="that the client got in")
+        elif last and last.element.tag == HOLE and self.client.count <= MAX_EXCERPT:
+            what = "a stanza that it has only in part"
+            yield cause("stops-in-part", last.place, what=what, lacks="what that says")
         elif last and self.client.is_complete and self.client.bound and self.rooms.is_empty:
             yield cause("roomless", last.place)
 

@@ -30,8 +30,8 @@ the same address, or about the stream to the address's server.
 TOLD = frozenset(
     (  # noqa: SIM905 - as a set it would take twelve lines
         "stops-at-tls stops-at-question stops-at-offer stops-in-part stops-at-join doubted "
-        "other-error refused-request refused-outside untold excerpt unheard only-sent "
-        "only-received died failed renamed not-yet-rejoined roomless complained left"
+        "other-error refused-request refused-outside bounced-signal untold excerpt unheard "
+        "only-sent only-received died failed renamed not-yet-rejoined roomless complained left"
     ).split()
 )
 """The causes of notes that the verdict adds to "No error was found", so that it hides no error."""

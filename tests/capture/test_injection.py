@@ -486,3 +486,15 @@ def test_in_a_container_a_line_without_times_that_somebody_said_is_a_hole(behind
     log = [*LOGIN, ASK, *JOIN, "<<< " + SAID["a nickname"](escape(forged)), f"{forged}{behind}"]
     (stream,) = examined(*(f"2026-11-29T10:00:00.5Z stdout F {line}" for line in log))
     assert (errors([stream]), stream.stream.holes) == ([], 1)
+
+
+@pytest.mark.parametrize("nickname", ["fine to send", "SENT RECV", "a, sent to", "I'm sent (out)"])
+@pytest.mark.parametrize("attribute", ["'{}'", '"{}"'])
+def test_a_nickname_before_the_word_for_the_direction_turns_no_log_round(
+    nickname: str, attribute: str
+) -> None:
+    from_ = attribute.format(escape(f"{ROOM}/{nickname}"))
+    said = f"<message from={from_} to='{ACCOUNT}' type='groupchat'><body>hi</body></message>"
+    log = [f"{ROOM}/{nickname} RECV {said}", f"{ROOM}/bot RECV {KICKED}"]
+    (stream,) = examined(*log)
+    assert "kicked" in verdict(stream.findings())

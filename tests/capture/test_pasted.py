@@ -657,7 +657,7 @@ NAMED: dict[str, tuple[list[str], str]] = {
             f"in response: <lib>{PING[4:].replace('ann@x/y', 'x')}</lib>",
             "in response: <lib></stream:stream></stream></lib>",
         ],
-        "without an error. If",
+        "without an error. Let",
     ),
     "a refused session over HTTP, cut off in a server's log": (
         ["SENT(null): " + TERMINATE[:-2].format("item-not-found") + " mes... [44 more]"],
@@ -674,6 +674,10 @@ NAMED: dict[str, tuple[list[str], str]] = {
             OFFER.format(MECHANISMS)[:60],
         ],
         "with a stanza that it has only in part, and",
+    ),
+    "an excerpt that ends in the middle of a stanza": (
+        [PING, said("Ann", "hi"), said("Ann", "what is")[:-20]],
+        "not known. bot.log:3: The log ends with a stanza that it has only in part, and does not",
     ),
     "a join that nobody answers": (
         [PING, ASK],

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bridge.capture.verdict import verdict
+from bridge.capture.verdict import UNKNOWN, verdict
 from bridge.capture.waiting import MAX_WAITING
 from tests.capture.logs import (
     ACCOUNT,
@@ -185,6 +185,38 @@ def test_a_type_that_no_room_passes_on_is_named_though_the_room_is_silent(
     log: list[str], causes: list[str]
 ) -> None:
     assert [each.cause for each in found(*timed(*log))] == causes
+
+
+TYPING = "<composing xmlns='http://jabber.org/protocol/chatstates'/>"
+RECEIPT = "<received xmlns='urn:xmpp:receipts' id='4'/><store xmlns='urn:xmpp:hints'/>"
+
+
+@pytest.mark.parametrize(
+    ("payload", "to", "kind", "cause"),
+    [
+        (f"<thread>t</thread>{TYPING}", "ann@x/y", "chat", "bounced-signal"),
+        (RECEIPT, "ann@x/y", "normal", "bounced-signal"),
+        (f"<body>hi</body>{TYPING}", "ann@x/y", "chat", "bounced"),
+        (f"<encrypted xmlns='urn:xmpp:omemo:2'/>{TYPING}", "ann@x/y", "chat", "bounced"),
+        (TYPING, f"{ROOM}/Ann", "chat", "bounced"),
+        (TYPING, ROOM, "groupchat", "bounced"),
+    ],
+)
+def test_a_signal_that_came_back_is_no_error_unless_a_room_refused_it(
+    payload: str, to: str, kind: str, cause: str
+) -> None:
+    sent = says("", to, kind).replace("<body></body>", payload)
+    (stream,) = examined(*IN, sent, bounce("service-unavailable", to))
+    assert [each.cause for each in stream.findings()] == [cause]
+
+
+@pytest.mark.parametrize("payload", [TYPING, RECEIPT, "<body>hi</body>"])
+def test_an_error_may_repeat_the_signal_that_it_refuses(payload: str) -> None:
+    back = bounce("service-unavailable", "ann@x").replace("<error", f"{payload}<error", 1)
+    (stream,) = examined(back)
+    is_error = any(each.severity == "error" for each in stream.findings())
+    assert is_error == ("body" in payload)
+    assert verdict(stream.findings()).startswith(UNKNOWN) != is_error
 
 
 FRIEND = "<<< <{} from='ann@x/y' to='bot@example.org/r' type='error' id='z'>{}</{}>"
