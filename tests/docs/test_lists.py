@@ -17,7 +17,7 @@ from bridge.settings.table import HISTORIES, SEND_RATES, VARIABLES, Configuratio
 from bridge.text import MAX_QUOTED_CHARACTERS
 from bridge.tools import answers, entries, paging, send
 from bridge.wire import scram
-from bridge.xmpp.checks import answering, diagnosis
+from bridge.xmpp.checks import answering, evidence
 from bridge.xmpp.checks.report import expected_stages
 from bridge.xmpp.link import stream
 from bridge.xmpp.model import backoff, faults, formatting, room
@@ -238,7 +238,7 @@ def test_the_limits_on_the_pages_are_those_of_the_code() -> None:
             f"after {answers.MAX_ANSWERS}.",
             f"They have {asking.STATE_SECONDS / 60:g} minutes",
         ),
-        "docs/diagnosis.md": (f"{answering.LATE_MS // 1000} s", f"{diagnosis.MESSAGES} messages"),
+        "docs/diagnosis.md": (f"{answering.LATE_MS // 1000} s", f"{evidence.MESSAGES} messages"),
     }.items():
         told = " ".join(prose(PAGES[page]).split())
         assert [each for each in figures if each not in told] == []

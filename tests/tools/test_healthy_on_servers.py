@@ -148,9 +148,8 @@ async def test_nothing_is_found_wrong(
     async with staged(server, shown, authority, request) as stage:
         robot = await stage.enter(at_once)
         fred = await bystander(stage, "Fred")
-        # Wilma and Fred have one account here. Two programs of one account are found wrong.
         for person in (stage.wilma, fred):
-            await declare(person, "" if shown and itype == "bot" else itype)
+            await declare(person, itype)
         await life(stage, robot, fred)
         for nickname in (None, ROBOT):
             result = await xmpp_diagnose(stage.link, nickname=nickname, detail="full")

@@ -4,7 +4,6 @@ A new cause is one more function in `FINDINGS`.
 """
 
 import re
-from bisect import bisect
 from collections import Counter
 from collections.abc import Callable
 from itertools import islice, pairwise
@@ -24,12 +23,15 @@ from bridge.xmpp.checks.doubts import (
     aside,
     doubt,
     hands_on,
+    is_twice,
     unasked,
     unless_to_another,
     with_words,
+    worded,
 )
 from bridge.xmpp.checks.evidence import (
     MAX_ALIKE,
+    MESSAGES,
     MISTAKABLE,
     Evidence,
     Finding,
@@ -47,9 +49,6 @@ from bridge.xmpp.model.journal import Record
 PING_SECONDS = 5.0
 """Seconds for the answer to a ping, and for the answers to the further pings that show whether
 others are silent too."""
-
-MESSAGES = 100
-"""How many of the occupant's newest messages we compare with as many of others."""
 
 ALIKE_TIMES = 3
 """An occupant who repeats this occupant's messages at least this often is named. Fewer repeats may
@@ -306,7 +305,7 @@ def _answer(evidence: Evidence) -> Finding:
             detail = f"{who} answered {words}, {after}, and other commands in public: on purpose?"
             return Finding(None, detail, hint, symptom=True)
         return Finding(False, f"{who} answered {words}, {after}.", hint)
-    if _is_twice(evidence, heard):
+    if is_twice(evidence, heard):
         detail = f"{who} answered twice in the same words, {UNLESS}."
         said = {it.body for it in evidence.past.spoken if it.number < heard.number}
         by_itself = first.get("body") in said and _loop(evidence).symptom
@@ -348,61 +347,12 @@ def _unheard(evidence: Evidence, body: str) -> Finding:
     return Finding(False, f"{detail}.", hint, symptom=True)
 
 
-def _is_twice(evidence: Evidence, outcome: Record) -> bool:
-    """Whether the occupant gave the same answer more often than others can have asked for it.
-
-    Everything that others did since shortly before the bridge spoke counts as a question. That a
-    bridge came or went does not, such as a former run of ours, in the store.
-    """
-    bridges = {evidence.status.nickname, *evidence.bridges}
-    asking = [
-        record.number
-        for record in reversed(evidence.past.others)
-        if record.number > outcome.number or outcome.at - record.at <= answering.LATE_MS / 1000
-        if record.body or record.sender not in bridges
-    ]
-    times, worded = Counter[str](), _worded(evidence)
-    for reply in worded:
-        times[reply.body] += 1
-        if times[reply.body] > max(1, bisect(asking, reply.number)):
-            soon = (it for it in worded if it.at - reply.at <= ANSWER_SECONDS)
-            return _has_doubled([it.body for it in soon])
-    return False
-
-
-def _has_doubled(said: list[str]) -> bool:
-    """Whether some messages in a row came again; of the first ones half is enough.
-
-    A list may have equal lines, with others between them.
-    """
-    for size in range(1, len(said)):
-        for first in range(len(said) - size):
-            again = said[first + size : first + 2 * size]
-            enough = size if first else (size + 1) // 2
-            rest = said[first + 2 :]
-            if size == 1 and rest[::2] != rest[1::2]:
-                continue
-            if len(again) >= enough and again == said[first : first + len(again)]:
-                return True
-    return False
-
-
-def _worded(evidence: Evidence) -> list[Record]:
-    """Return the first `MESSAGES` public answers that have a body and correct no other message."""
-    worded = (
-        reply
-        for reply in reversed(evidence.past.replies)
-        if reply.is_public and reply.body and getattr(reply.event, "replaces", None) is None
-    )
-    return [*islice(worded, MESSAGES)]
-
-
 def _alike_answers(evidence: Evidence) -> Finding:
     past, who, outcome = evidence.past, evidence.who, evidence.past.outcome
     like = set[str]()  # if the bridge asked nothing: others may say the same by chance
     if outcome is None and evidence.occupant is not None:
         like = {it.nickname for it in conduct.namesakes(evidence.status, evidence.occupant)}
-    if not (like if outcome is None else _worded(evidence)):
+    if not (like if outcome is None else worded(evidence)):
         return Finding(None, f"There is no public answer of {who} to compare with others.")
     pairs = [
         (other.sender, said, other)

@@ -1,15 +1,26 @@
 """Doubts about a public answer: it may tell of a failure, be taken back, or be another's. Pure."""
 
 import re
+from bisect import bisect
+from collections import Counter
 from collections.abc import Mapping
+from itertools import islice
 from typing import cast
 
 from bridge.text import iso, name_of, searchable
-from bridge.wire.speech import COMMAND_CHARACTERS, has_arguments, is_command, is_named, is_put_to
+from bridge.wire.speech import (
+    ANSWER_SECONDS,
+    COMMAND_CHARACTERS,
+    has_arguments,
+    is_command,
+    is_named,
+    is_put_to,
+)
 from bridge.xmpp.checks import conduct
-from bridge.xmpp.checks.evidence import MAX_ALIKE, Evidence, list_of, words_of
+from bridge.xmpp.checks.answering import LATE_MS
+from bridge.xmpp.checks.evidence import MAX_ALIKE, MESSAGES, Evidence, list_of, words_of
 from bridge.xmpp.checks.exchanges import plain
-from bridge.xmpp.checks.questions import ids_of
+from bridge.xmpp.checks.questions import asks_of, ids_of
 from bridge.xmpp.model.journal import Record
 
 LIST = 2
@@ -185,3 +196,61 @@ def before_it(evidence: Evidence, answer: str) -> Record | None:
     if before is None or ours is None or has_arguments(plain(ours), answer):
         return None
     return before if has_arguments(plain(before), answer) else None
+
+
+def is_twice(evidence: Evidence, outcome: Record) -> bool:
+    """Whether the occupant gave the same answer more often than others can have asked for it.
+
+    Everything that others did since shortly before the bridge spoke counts as a question, and so
+    does what the bridge says if it was still without an answer. That a bridge came or went does
+    not, such as a former run of ours, in the store.
+    """
+    asks = [it for it in asks_of(evidence) if it.what]
+    ours = {ask.what for ask in asks if ask.asked.number == outcome.number}
+    late = [
+        it for it in asks if it.what in ours and it.answer and it.answer.number > outcome.number
+    ]
+    waiting = {ask.asked.number for ask in late}
+    bridges = {evidence.status.nickname, *evidence.bridges}
+    asking = [
+        record.number
+        for record in reversed(evidence.past.others)
+        if record.number > outcome.number
+        or record.number in waiting
+        or outcome.at - record.at <= LATE_MS / 1000
+        if record.body or record.sender not in bridges
+    ]
+    times, replies = Counter[str](), worded(evidence)
+    for reply in replies:
+        times[reply.body] += 1
+        if times[reply.body] > max(1, bisect(asking, reply.number)):
+            soon = (it for it in replies if it.at - reply.at <= ANSWER_SECONDS)
+            return _has_doubled([it.body for it in soon])
+    return False
+
+
+def _has_doubled(said: list[str]) -> bool:
+    """Whether some messages in a row came again; of the first ones half is enough.
+
+    A list may have equal lines, with others between them.
+    """
+    for size in range(1, len(said)):
+        for first in range(len(said) - size):
+            again = said[first + size : first + 2 * size]
+            enough = size if first else (size + 1) // 2
+            rest = said[first + 2 :]
+            if size == 1 and rest[::2] != rest[1::2]:
+                continue
+            if len(again) >= enough and again == said[first : first + len(again)]:
+                return True
+    return False
+
+
+def worded(evidence: Evidence) -> list[Record]:
+    """Return the first `MESSAGES` public answers that have a body and correct no other message."""
+    replies = (
+        reply
+        for reply in reversed(evidence.past.replies)
+        if reply.is_public and reply.body and getattr(reply.event, "replaces", None) is None
+    )
+    return [*islice(replies, MESSAGES)]

@@ -41,6 +41,9 @@ TEXT_CHARACTERS = 100
 MAX_ALIKE = 3
 """Most names that a sentence lists."""
 
+MESSAGES = 100
+"""How many of the occupant's newest messages we compare with as many of others."""
+
 MAX_ACTS = 1_000
 """Most public acts of the occupant that we look at, and most of all others."""
 

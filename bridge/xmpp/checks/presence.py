@@ -12,6 +12,7 @@ from bridge.xmpp.checks.conduct import (
     STAYS_SECONDS,
     by_whom,
     done_just_before,
+    is_like,
     is_lost_connection,
     way_out,
 )
@@ -248,14 +249,16 @@ def account(evidence: Evidence) -> Finding:
         return absent(evidence)
     if occupant.account is None:
         return Finding(None, "The room does not show the bridge whose accounts are in it.")
-    same = [
-        "the bridge itself" if other.own else name_of(other.nickname)
-        for other in evidence.status.occupants
-        if other.jid != occupant.jid and other.account == occupant.account
-    ]
+    others = [it for it in evidence.status.occupants if it.jid != occupant.jid]
+    same = [other for other in others if other.account == occupant.account]
     if not same:
         return Finding(True, f"Nobody else in the room has the account of {who}.")
-    detail = f"{who} has the same account as {', '.join(same[:MAX_ALIKE])}."
+    names = ["the bridge itself" if it.own else name_of(it.nickname) for it in same[:MAX_ALIKE]]
+    detail = f"{who} has the same account as {', '.join(names)}."
+    like = [other for other in same if is_like(other.nickname, evidence.nickname)]
+    if not like or evidence.programs.get(evidence.nickname) is False:  # a person's clients
+        hint = "Some programs pass over what their own account says."
+        return Finding(None, detail, hint, remark=True)
     hint = "Is the program running twice? Let each program have an account of its own."
     return Finding(False, detail, hint)
 

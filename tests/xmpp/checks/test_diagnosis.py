@@ -9,13 +9,12 @@ from bridge.xmpp.checks.answering import LATE_MS
 from bridge.xmpp.checks.conduct import STAYS_SECONDS
 from bridge.xmpp.checks.diagnosis import (
     FINDINGS,
-    MESSAGES,
     UNLESS,
     WATCHED_SECONDS,
     Step,
     find,
 )
-from bridge.xmpp.checks.evidence import DEPARTURES, Evidence, Past, Ping
+from bridge.xmpp.checks.evidence import DEPARTURES, MESSAGES, Evidence, Past, Ping
 from bridge.xmpp.checks.questions import PATIENCE_SECONDS
 from bridge.xmpp.model.events import (
     UNKNOWN,
@@ -225,8 +224,31 @@ def test_an_account_is_compared_without_its_resource() -> None:
     assert look("account", evidence(occupant=bot, status=alone)).ok is True
 
 
+@pytest.mark.parametrize(
+    ("nickname", "own", "programs", "outcome"),
+    [
+        ("Robot-2", False, {}, "cause"),
+        ("Robot-2", False, {"Robot": False}, "well"),
+        ("Wilma", False, {}, "well"),
+        ("McpDebug", True, {}, "well"),
+    ],
+)
+def test_who_shares_an_account_is_no_second_copy_by_that_alone(
+    nickname: str, own: bool, programs: dict[str, bool], outcome: str
+) -> None:
+    bot = replace(BOT, real_jid="robot@x/1")
+    other = replace(bot, jid=f"{ROOM}/{nickname}", nickname=nickname, own=own)
+    given = evidence(SENT, HEARD, PONGS, occupant=bot, answers=[PONG], programs=programs)
+    status = replace(given.status, occupants=(bot, other))
+    conclusion = find(given._replace(status=status))
+    name = "the bridge itself" if own else f'"{nickname}"'
+    assert conclusion.outcome == outcome
+    assert f'"Robot" has the same account as {name}.' in conclusion.verdict
+
+
 ENTERED, SUBJECT = replace(came("McpDebug"), self_=True), SubjectChanged("", "Wilma")
 PINGS, PONGS = said("!ping", "Wilma"), said("pong")
+SLOWLY = [OccupantChanged(ROBOT, "Robot", "participant", "none")] * (LATE_MS // 1000 + 1)
 ECHO = said("pong", "Eve")
 LATER = PONG | {"answerMs": 2_500.0}
 MODERATED = said("", "", retracts="r", moderated_by="Eve")
@@ -481,6 +503,9 @@ def test_each_finding_is_told(name: str, given: Evidence, ok: bool | None, words
         # What others say or do may be answered in the same words.
         ((), (PINGS, PONGS, PONGS), False),
         ((PINGS,), (PONGS, PONGS), False),
+        ((PINGS, *SLOWLY), (PONGS, PONGS), False),
+        ((said("!roll", "Wilma"), *SLOWLY), (PONGS, PONGS), True),
+        ((PINGS, PONGS, *SLOWLY), (PONGS, PONGS), True),
         ((), (PONGS, came("Wilma"), PONGS), False),
         ((), (UNREADABLE, PONGS, PONGS), False),
         ((came("Wilma"),), (PONGS, PONGS), False),
