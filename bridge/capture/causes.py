@@ -87,7 +87,7 @@ period: ended; error, RFC 6120, 4.6.1
     more often (XEP-0199).
 no-tls: tls; error, RFC 6120, 5.4.1
     The server requires TLS{offer}, and the client did not begin it.
-    -> Switch STARTTLS on in the client, or let it use the port for direct TLS (usually 5223).
+    -> Switch STARTTLS on in the {side}, or let the client use direct TLS (usually on port 5223).
 unoffered-tls: tls; error, RFC 6120, 5.4.2.1
     The client began TLS, which the server does not offer{offer}.
     -> Switch TLS on in the server, or let the client use its port for direct TLS (usually 5223).

@@ -241,7 +241,8 @@ def tls(login: LoginState, client: Entity, stanza: Stanza) -> Iterator[Finding]:
     element = stanza.element
     is_refused = login.requires_tls and not (login.began_tls or client.ended)
     if element.tag == f"{{{SASL}}}failure":
-        is_refused = element.find(f"{{{SASL}}}encryption-required") is not None
+        is_required = element.find(f"{{{SASL}}}encryption-required") is not None
+        is_refused = is_required and not login.began_tls
     elif element.tag == names.FEATURES:  # they come after the client's login
         required = element.find(f"{{{TLS}}}starttls/{{{TLS}}}required")
         is_refused = login.has_own_header and login.mechanism != "" and required is not None
@@ -252,7 +253,9 @@ def tls(login: LoginState, client: Entity, stanza: Stanza) -> Iterator[Finding]:
         is_refused = is_refused and stanza.sent
     if is_refused and not login.lacks_tls:
         login.lacks_tls = True
-        yield cause("no-tls", stanza.place, offer=login.offer)
+        is_offered = login.offers_tls or not login.mechanisms  # or the log lost the offer
+        words = ("", "client") if is_offered else (", though it offers no STARTTLS", "server")
+        yield cause("no-tls", stanza.place, offer=words[0] + login.offer, side=words[1])
 
 
 def unoffered_tls(login: LoginState, client: Entity, stanza: Stanza) -> Iterator[Finding]:
@@ -294,8 +297,8 @@ def given_up(login: LoginState, client: Entity, stanza: Stanza) -> Iterator[Find
 def refused(login: LoginState, client: Entity, stanza: Stanza) -> Iterator[Finding]:
     """Find why the server refused the login."""
     condition, text = condition_of(stanza.element)
-    if condition == "encryption-required":
-        return  # `tls` finds that
+    if condition == "encryption-required" and login.lacks_tls:
+        return  # `tls` has found that
     name = _blamed(login, condition)
     others = [each for each in login.mechanisms if each not in OLD_MECHANISMS]
     mechanism = quoted(login.mechanism) if login.mechanism else "its mechanism"

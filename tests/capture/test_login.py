@@ -362,3 +362,32 @@ REQUIRED = f"<<< <stream:features>{TLS}</stream:features>"
 )
 def test_a_login_before_the_server_requires_tls_is_named(log: list[str], found_tls: bool) -> None:
     assert [each.name for each in found(*log) if each.severity == "error"] == ["tls"] * found_tls
+
+
+REFUSED = [auth("PLAIN", "AGI="), failure("encryption-required")]
+SECURED = [f">>> {TLS.format('')}", f"<<< {TLS.format('').replace('starttls', 'proceed')}", *OPEN]
+
+
+@pytest.mark.parametrize(
+    ("log", "name", "words"),
+    [
+        (
+            REFUSED,
+            "tls",
+            "requires TLS, and the client did not begin it. Switch STARTTLS on in the c",
+        ),
+        ([*OPEN, REQUIRED.format(""), *REFUSED], "tls", "requires TLS (in line 3), and"),
+        (
+            [*OPEN, offer("PLAIN"), *REFUSED],
+            "tls",
+            "no STARTTLS (in line 3), and the client did not begin it. Switch STARTTLS on in the s",
+        ),
+        ([*OPEN, *SECURED, offer("PLAIN"), *REFUSED], "login", "encryption-required"),
+    ],
+)
+def test_a_login_that_needs_encryption_is_told_what_the_offer_has(
+    log: list[str], name: str, words: str
+) -> None:
+    (finding,) = (each for each in found(*log) if each.severity == "error")
+    assert finding.name == name
+    assert words in f"{finding.message} {finding.hint}"
