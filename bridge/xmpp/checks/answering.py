@@ -378,7 +378,8 @@ def instead(evidence: Evidence) -> tuple[str, str]:
 
 def spoke_after(evidence: Evidence) -> str:
     """Return, as a sentence, after what the occupant spoke at once, if it answered no question."""
-    theirs = [it for it in exchanges(evidence.acts) if evidence.is_theirs(it.answer)]
+    spoken = {it.number for it in evidence.past.spoken}
+    theirs = [it for it in exchanges(evidence.acts) if it.answer.number in spoken]
     soon = [it for it in theirs if it.seconds <= ANSWER_SECONDS][-1:]
     if not soon or any(ask.answer for ask in asks_of(evidence)):
         return ""

@@ -354,19 +354,22 @@ def history(evidence: Evidence) -> Finding:
     first_words, greetings = _first_words(evidence, came[0]), _greetings(evidence)
     said = [act for act in first_words if act.body not in greetings]
     before = [act for act in acts if act.number < came[0].number and speaks(act)]
-    answers = {
-        exchange.answer.body: exchange.asked
+    known = [
+        exchange
         for exchange in exchanges(before)
         if evidence.is_theirs(exchange.answer)
         and exchange.seconds <= ANSWER_SECONDS
         and not _came_between(evidence, exchange)
-    }
+    ]
+    answers = {exchange.answer.body: exchange.asked for exchange in known}
+    # What it only took note of then, it may say at any time, such as what it was to remind of.
+    noted = {it.asked.body for it in known if not has_arguments(it.asked.body, it.answer.body)}
     asked = [act for act in before if not evidence.is_theirs(act)]
     asked = [*reversed(evidence.past.earlier), *asked][-HISTORY_MESSAGES:]
     again = [reply for reply in said if reply.body in answers]
     spoke_last = max((act.number for act in before if evidence.is_theirs(act)), default=None)
     waiting = [it for it in asked if spoke_last is None or it.number > spoke_last]
-    if not again and not (again := _several(said, asked, waiting)):
+    if not again and not (again := _several(said, asked, waiting, noted)):
         ok = True if first_words else None
         return Finding(ok, f"{who} did not answer the history when it came.")
     detail = f"{who} answered what had been said before it came at {iso(came[0].at)}: it said "
@@ -409,20 +412,22 @@ def _came_between(evidence: Evidence, exchange: Answered) -> bool:
 
 
 def _several(
-    said: Sequence[Record], asked: Sequence[Record], waiting: Sequence[Record]
+    said: Sequence[Record], asked: Sequence[Record], waiting: Sequence[Record], noted: set[str]
 ) -> list[Record]:
     """Return what was `said` if it answers several of the messages that were `asked` before.
 
-    If it answers one of them for sure, and is as many messages as there are commands still
-    `waiting` for an answer, it answers those.
+    The arguments of a command that was only `noted` then show nothing. If it answers one of them
+    for sure, and is as many messages as there are commands still `waiting` for an answer, it
+    answers those.
     """
     ids = {getattr(it.event, "id", None) for it in asked} - {None}
     bodies = {text for it in asked if len(text := it.body) >= QUOTED_CHARACTERS}
     replies, answered = list[Record](), set[str | None]()
     for reply in said:
         to = {getattr(reply.event, "reply_to", None)} & ids
-        taken_up = (it for it in bodies if it in reply.body or has_arguments(it, reply.body))
-        if to := to or {*taken_up}:
+        repeated = {it for it in bodies if it in reply.body}
+        taken_up = {it for it in bodies - noted if has_arguments(it, reply.body)}
+        if to := to or repeated | taken_up:
             replies.append(reply)
             answered |= to
     if min(len(replies), len(answered)) >= HISTORY_ANSWERS:

@@ -10,6 +10,7 @@ from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby, pairwise
+from math import inf
 from typing import NamedTuple
 
 from bridge.text import searchable
@@ -92,10 +93,13 @@ def asks_of(evidence: Evidence) -> list[Ask]:
     """Return the public messages that ask the occupant for an answer, the oldest first.
 
     They are commands, messages that begin with the nickname, encrypted ones, and the words of the
-    bridge if others say the same.
+    bridge if others say the same. While another may have had the nickname, nothing counts.
     """
     name, outcome = evidence.nickname, evidence.past.outcome
-    programs, acts = {name}, [*filter(is_message, evidence.acts)]
+    unsure = [it.number for it in evidence.past.others if evidence.is_theirs(it)][:1]
+    left = [it.number for it in evidence.past.gone if it.number > max(unsure, default=inf)]
+    since = min(left, default=max(unsure, default=-inf))
+    programs, acts = {name}, [it for it in evidence.acts if is_message(it) and it.number > since]
     ours = plain(outcome) if outcome else ""
     answering = {_words(ours): programs} if ours else {}
     asked_of = [

@@ -9,6 +9,7 @@ from bridge.xmpp.checks.diagnosis import Step, find
 from bridge.xmpp.checks.doubts import tells_failure
 from bridge.xmpp.model.events import (
     Event,
+    MessageReceived,
     MessageSent,
     OccupantChanged,
     RoomConfigured,
@@ -16,7 +17,7 @@ from bridge.xmpp.model.events import (
 )
 from bridge.xmpp.model.room import Occupant
 from tests.tools.played import ROOM
-from tests.xmpp.checks.watching import BOT, DEAD, Act, evidence, left, said
+from tests.xmpp.checks.watching import BOT, DEAD, Act, came, evidence, left, said
 
 AFTER = 60.0
 """Seconds between two questions."""
@@ -259,6 +260,24 @@ def test_what_it_could_not_answer_is_no_sign_of_whom_it_prefers(
     status = replace(known.status, moderated=False)
     conclusion = find(known._replace(status=status))
     assert (conclusion.outcome, conclusion.finding) == (outcome, finding), conclusion.verdict
+
+
+@pytest.mark.parametrize(("known", "answered"), [(True, True), (False, False)])
+def test_what_a_namesake_may_have_answered_before_is_not_counted_as_its_answer(
+    known: bool, answered: bool
+) -> None:
+    jid = "robot@x/1" if known else None
+    acts: list[Act] = [
+        (at, event._replace(jid=jid if event.sender == "Robot" else None))
+        for at, event in asked(PING, PING, ("Carl", "!ping", ""), ("Alice", "!ping", ""))
+        if isinstance(event, MessageReceived)
+    ]
+    acts += [(AFTER * 3.5, replace(event, jid=jid)) for event in (left(), came())]
+    acts += [(AFTER * 4, OURS), (AFTER * 4, HEARD)]
+    bot = replace(BOT, real_jid=jid)
+    verdict = find(evidence(acts, now=AFTER * 5, occupant=bot)).verdict
+    assert ('"Robot" answered "!ping" of "Carl"' in verdict) is answered, verdict
+    assert ("asked 3 times" in verdict, "spoke 50 ms after" in verdict) == (answered, False)
 
 
 def test_whom_it_prefers_shows_once_it_has_answered_another_after_the_bridge() -> None:

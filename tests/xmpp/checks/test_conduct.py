@@ -361,6 +361,22 @@ HISTORIES: dict[str, tuple[list[Act], bool | None]] = {
         ),
         False,
     ),
+    "what it took note of, and is due when it comes": (
+        [
+            *([(0.0, said("Wilma", "!note lunch")), (0.1, said("Robot", "Noted."))]),
+            *([(9.0, said("Fred", "!note tea")), (9.1, said("Robot", "Noted."))]),
+            *entering(said("Robot", "Wilma: lunch"), said("Robot", "Fred: tea")),
+        ],
+        True,
+    ),
+    "old commands anew, whose answers had the arguments before": (
+        [
+            *([(0.0, said("Wilma", "!sun Rome")), (0.1, said("Robot", "Rome: 20"))]),
+            *([(9.0, said("Fred", "!sun Oslo")), (9.1, said("Robot", "Oslo: 8"))]),
+            *entering(said("Robot", "Rome: 21"), said("Robot", "Oslo: 9")),
+        ],
+        False,
+    ),
     "an answer with the arguments of one old command": (
         coming_after(said("Wilma", "!sun Rome"), then=[said("Robot", "rome: 21")]),
         True,
