@@ -18,7 +18,7 @@ from bridge.tools.answers import MAX_ANSWERS, answer, call, option
 from bridge.tools.entries import MARK_BYTES, NOTICE, RESULT_BYTES, Entry, fit, nonempty
 from bridge.tools.link import MAX_NAMED, Nickname, RoomLink, RoomName
 from bridge.wire.names import BODY, lower_bare
-from bridge.wire.speech import ANSWER_SECONDS, is_command
+from bridge.wire.speech import ANSWER_SECONDS, THREAD_SECONDS, is_command
 from bridge.xmpp.checks import answering, asking, conduct, diagnosis, evidence, exchanges, questions
 from bridge.xmpp.checks.doubts import tells_failure
 from bridge.xmpp.errors import NotInRoomError
@@ -492,7 +492,8 @@ class _Seen:
             if xml is None or stanza.direction != "in" or xml.get("type") == "error":
                 continue
             if heard and lower_bare(xml.get("from", "")) == account and xml.findtext(BODY):
-                return (stanza.at - heard.at) * 1000
+                seconds = stanza.at - heard.at
+                return seconds * 1000 if seconds <= THREAD_SECONDS else None
         return None
 
     def _elsewhere(self, nickname: str, heard: Record) -> Record | None:

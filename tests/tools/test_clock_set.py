@@ -1,6 +1,7 @@
 """What the tools say of how long something took, if the machine's clock was set meanwhile."""
 
 import re
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 
 from bridge.store.clock import Instant
 from bridge.store.database import Happened, Observer
+from bridge.text import iso
 from bridge.tools.diagnose import xmpp_diagnose
 from bridge.tools.occupants import xmpp_occupants
 from bridge.xmpp.model.events import (
@@ -20,6 +22,7 @@ from bridge.xmpp.model.events import (
     encode,
 )
 from bridge.xmpp.model.room import RoomStatus
+from bridge.xmpp.muc.participant import Participant
 from tests.store.shelf import ACCOUNT, SETTINGS, Shelf
 from tests.tools.played import LOGS, ROOM, fitting
 from tests.tools.standing import Standing
@@ -153,3 +156,12 @@ async def test_what_a_former_run_recorded_is_compared_by_the_clock_that_is_not_s
     result = fitting(xmpp_diagnose, await xmpp_diagnose(played.link, "Robot", ROOM))
     assert result["answers"][0]["answerMs"] == pytest.approx(100, abs=2)
     assert result["outcome"] == "well"
+
+
+def test_an_event_gets_its_time_by_both_clocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    participant = Participant(None)
+    first = participant.publisher.publish(CAME)
+    monkeypatch.setattr(time, "time", lambda: 0.0)
+    later = participant.publisher.publish(CAME)
+    assert iso(later.at) == iso(0.0)
+    assert 0.0 <= later.at - first.at < 5.0

@@ -440,22 +440,25 @@ async def test_an_answer_in_another_room_of_the_bridge_is_named(
 
 
 @pytest.mark.parametrize(
-    ("stanza", "is_named"),
+    ("stanza", "seconds", "is_named"),
     [
-        ("<message from='robot@example/r' type='chat'><body>pong</body></message>", True),
-        ("<message from='robot@example/r' type='chat'><active xmlns='x'/></message>", False),
-        ("<message from='robot@example/r' type='error'><body>!ping</body></message>", False),
-        ("<message from='eve@example/r' type='chat'><body>pong</body></message>", False),
+        ("<message from='robot@example/r' type='chat'><body>pong</body></message>", 1, True),
+        ("<message from='robot@example/r' type='chat'><body>pong</body></message>", 59, True),
+        ("<message from='robot@example/r' type='chat'><body>hello</body></message>", 61, False),
+        ("<message from='robot@example/r' type='chat'><active xmlns='x'/></message>", 1, False),
+        ("<message from='robot@example/r' type='error'><body>!ping</body></message>", 1, False),
+        ("<message from='eve@example/r' type='chat'><body>pong</body></message>", 1, False),
     ],
 )
 async def test_that_the_account_answered_the_bridges_own_address_is_told(
-    stanza: str, is_named: bool
+    stanza: str, seconds: float, is_named: bool
 ) -> None:
     robot = replace(occupant("Robot"), real_jid="robot@example/r")
     played = Standing(picture=replace(STATUS, occupants=(*STATUS.occupants, robot)))
+    now = time.time()
     for event in (SENT, HEARD):
-        played.publish(event, at=time.time() - 2)
-    append(played.trace, "in", "1", parsed(stanza), time.time() - 1)
+        played.publish(event, at=now - 90)
+    append(played.trace, "in", "1", parsed(stanza), now - 90 + seconds)
     verdict = (await _diagnosed(played.link))["verdict"]
     assert ("Its account wrote to the bridge's own address" in verdict) is is_named
 
