@@ -391,7 +391,7 @@ bodiless: misplaced; error, RFC 6121, 5.2.3
     The message {what} in the room {room} was answered without a body that people can see.
     -> Put the answer into the body.
 error-to-room: misplaced; error, RFC 6120, 8.3.1
-    The client sent an error to the whole room {room}{why}.
+    The client sent an error to {whom} room {room}{why}{then}.
     -> Do not answer messages of a room with errors; rooms put out who sends them. Some libraries do
     so if the program fails on a message: its log has the exception.
 answers-itself: misplaced; error, XEP-0045, 7.4

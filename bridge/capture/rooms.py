@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from math import inf
 from xml.etree.ElementTree import Element
 
 from bridge.capture.causes import cause, meaning
@@ -15,6 +16,7 @@ from bridge.newest import Newest
 from bridge.text import quoted
 from bridge.wire import names
 from bridge.wire.meaning import REMOVALS
+from bridge.wire.speech import ANSWER_SECONDS
 
 MAX_ROOMS = 64
 """We follow at most so many rooms of a stream, and forget the oldest. A client has fewer."""
@@ -86,6 +88,9 @@ class Room:
     """The first message that the client sent before its presence came back, as its `outline`."""
     is_unseen: bool = False
     """Whether only the room's messages show that it let the client in, and not its presence."""
+    erred: tuple[LogPlace, float] | None = None
+    """Where the client last sent an error to an occupant, and until when the room may put it out
+    for that, in seconds."""
 
     @property
     def is_inside(self) -> bool:
@@ -167,6 +172,8 @@ class Rooms:
                 room, asked = self.of(client, stanza), ("unread", "", _key(client, stanza))
                 if room and is_unread(room, stanza) and asked not in self.waiting.open:
                     self.waiting.add(asked, stanza, client.count, room.jid)
+                if room and element.get("type") == "error" and "/" in element.get("to", ""):
+                    room.erred = stanza.place, (stanza.seconds or -inf) + ANSWER_SECONDS
             case "presence" | "message", False:
                 key = _key(client, stanza)
                 if key not in self.by_jid:
@@ -476,7 +483,7 @@ def too_early(room: Room, early: Stanza, stanza: Stanza) -> Iterator[Finding]:
 
 
 def removed(room: Room, client: Entity, stanza: Stanza, codes: frozenset[int]) -> Iterator[Finding]:
-    """Find that a room put the client out."""
+    """Find that a room put the client out, and the error for which some servers do so."""
     element, room.why = stanza.element, {}
     item = element.find(f"{names.EXTENSION}/{names.ITEM}")
     destroy = element.find(f"{names.EXTENSION}/{{{names.MUC_USER}}}destroy")
@@ -486,9 +493,14 @@ def removed(room: Room, client: Entity, stanza: Stanza, codes: frozenset[int]) -
         situation = "destroyed"
     elif source.get("affiliation") == "outcast":
         situation = "banned"
+    user = f"{{{names.MUC_USER}}}"
+    actor = source.find(f"{user}actor")
+    is_by_server = situation in {"", "dropped"} and codes <= {110, 307, 333} and actor is None
+    if room.erred and room.is_inside and is_by_server and (stanza.seconds or inf) <= room.erred[1]:
+        words = {"whom": "an occupant of the", "then": ", which then put it out"}
+        yield cause("error-to-room", room.erred[0], about=room.jid, **words)
     if situation:
-        user = f"{{{names.MUC_USER}}}"
-        reason, actor = source.findtext(f"{user}reason"), source.find(f"{user}actor")
+        reason = source.findtext(f"{user}reason")
         venue = None if destroy is None else destroy.get("jid")
         reason = ": ".join(filter(None, (reason or element.findtext("status"), venue)))
         by = "" if actor is None else actor.get("nick") or actor.get("jid") or ""

@@ -460,7 +460,8 @@ def misplaced(
         is_room = rooms.at(room) or (may_be_room and client.other_side(room))
         if is_room and not nickname:
             text = names.error_of(element).text
-            yield cause("error-to-room", message.place, about=room, why=text)
+            words = {"whom": "the whole", "why": text or "", "then": ""}
+            yield cause("error-to-room", message.place, about=room, **words)
         return
     heard = talk.just_heard(message)
     if heard is None or not (rooms.at(heard.room) and heard.is_public and _has_content(element)):

@@ -50,6 +50,7 @@ def history(nickname: str, body: str) -> str:
     return said(nickname, body).replace("</message>", f"{delay}</message>")
 
 
+REFUSES = f">>> <message to='{ROOM}/Ann' type='error'>{error('bad-request')}</message>"
 ANNS = (
     f"<<< <presence from='{ROOM}/Ann' to='{ACCOUNT}'><x xmlns='{USER}'>"
     "<item affiliation='none' role='participant' jid='a.n@example.net/y'/></x></presence>"
@@ -426,6 +427,10 @@ CASES = {
         [*IN, f">>> <message to='{ROOM}' type='error'>{error('bad-request')}</message>"],
         ("misplaced", "error", 15, "error"),
     ),
+    "an error to an occupant, for which the room puts it out": (
+        timed(*IN, said("Ann", "hi"), REFUSES, out(333)),
+        ("misplaced", "error", 16, "to an occupant of the room"),
+    ),
 }
 
 
@@ -516,7 +521,6 @@ def admin(request: str) -> str:
     return f">>> <iq type='set' id='q' to='{ROOM}'>{query}</iq>"
 
 
-REFUSES = f">>> <message to='{ROOM}/Ann' type='error'>{error('bad-request')}</message>"
 RIGHT = {
     "types, in a thread": [*IN, ASKED, sends(f"{TYPING}<thread>x</thread>"), says("ok")],
     "types, and stores nothing": [*IN, ASKED, sends(f"{TYPING}<no-store xmlns='urn:xmpp:hints'/>")],
@@ -602,6 +606,28 @@ def test_what_only_looks_wrong_is_not_named(conduct: str) -> None:
     if conduct != "answers late" and "amid" not in conduct:
         assert found(*timed(*RIGHT[conduct])) == []
     assert found(*[line for line in RIGHT[conduct] if "pause" not in line]) == []
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        [out(307)],
+        [out(333, more="<actor nick='Ben'/>")],
+        [out(301)],
+        [out(307, 332)],
+        [out().replace("<item", "<destroy/><item")],
+        [out(303, more="").replace("<item ", "<item nick='bot2' ")],
+        ["pause 3", out(333)],
+        [f">>> <presence to='{ROOM}/bot' type='unavailable'/>", out()],
+        [out(333).replace("/bot'", "/Ben'").replace("<status code='110'/>", "")],
+    ],
+)
+def test_an_error_to_an_occupant_is_no_reason_for_what_else_puts_the_client_out(
+    after: list[str],
+) -> None:
+    assert "misplaced" not in {
+        it.name for it in found(*timed(*IN, said("Ann", "hi"), REFUSES, *after))
+    }
 
 
 def test_of_requests_that_were_answered_late_the_others_are_named() -> None:
