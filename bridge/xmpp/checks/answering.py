@@ -260,7 +260,7 @@ def _odd(asks: Sequence[Ask], last: Sequence[Ask]) -> tuple[str, str] | None:
     if all(_is_to_another(ask, askers) for ask in last):
         return "by the name of another asker", "Does it mix up who asked?"
     bodies = {ask.answer.body for ask in last if ask.answer}
-    asked = {"".join(filter(str.isalnum, ask.what.split()[-1])) for ask in last}
+    asked = {ask.subject for ask in last}
     if len(bodies) == 1 and len(asked) == len(last):
         words = words_of(*bodies)
         return f"with {words}, which it says to everything", "Do the words name what is wrong?"

@@ -20,6 +20,7 @@ from bridge.wire.speech import (
 )
 from bridge.xmpp.checks import answering, conduct, presence
 from bridge.xmpp.checks.doubts import (
+    after_another,
     aside,
     doubt,
     hands_on,
@@ -318,12 +319,13 @@ def _answer(evidence: Evidence) -> Finding:
     how = " by a reaction" if first.get("reactions") else ""
     # Some say at once that they are at work, and write the answer over that.
     last = [first, *(it for it in evidence.answers if it.get("replaces"))][-1]
-    detail = f"{who} answered what the bridge said last{how}{with_words(last)} {after}"
+    count = sum(it["how"] == "public" and not it.get("replaces") for it in evidence.answers)
+    detail = f"{who} answered what the bridge said last{how}{with_words(last, count)} {after}"
     why, hint = doubt(evidence, first, last)
     if why:
         return Finding(None, f"{detail}{why}", hint, symptom=True)
     to_another = unless_to_another(evidence, heard)
-    detail += f"{to_another}."
+    detail += f"{after_another(evidence, last.get('body'))}{to_another}."
     if to_another and cast("float", first["answerMs"]) > ANSWER_SECONDS * 1000:
         return Finding(None, detail, "Say it again while nobody else speaks.", symptom=True)
     left, is_same = answering.left_before(evidence, heard)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import cast
 
-from bridge.text import iso, name_of, searchable
+from bridge.text import counted, iso, name_of, searchable
 from bridge.wire.speech import (
     ANSWER_SECONDS,
     COMMAND_CHARACTERS,
@@ -26,6 +26,12 @@ from bridge.xmpp.model.journal import Record
 LIST = 2
 """An answer with so many commands lists them."""
 
+WORDS = 2
+"""An answer of so many words is not given to each command, as `OK` is."""
+
+LONG = 10
+"""Two people say the same so many characters by chance only seldom."""
+
 _DENIAL = (
     "no|nothing|0|without|never|keine?|ohne|pas d|aucune|zéro|sans|sin|sem|nenhum|nessun|bez"
     "|нет|без|geen|ingen|inga|没有"
@@ -38,11 +44,15 @@ _FAILURE = re.compile(
     r"|supported|implemented|allowed|permitted|authori[sz]ed)|(?:unknown|invalid|no such) \w+"
     r"|(?:(?:not|\w+n['\u2019]t) have|have no|needs?|requires?|lacks?|missing|insufficient)"
     r" (?!no )[\w -]{,30}(?:permission|privilege)s?|rate[ -]?limit(?:s|ed|ing)?"
+    r"|(?:do|did|can|could)(?: not|not|n['\u2019]t) (?:understand|recogni[sz]e|know \w+ command)"
+    r"|what do you mean|panicked|segmentation fault|core dumped|nil value"
+    r"|unbekannt\w*|nicht verstanden|inconnue?|pas compris|desconocid\w|no entiendo|desconhecid\w"
+    r"|sconosciut\w|onbekend\w*|nieznan\w+|neznám\w+|okän[dt]|bilinmeyen|неизвестн\w+|не пон\w+"
     r"|fehler|fehlgeschlagen|nicht (?:erreichbar|gefunden|möglich)|erreur|échec|échoué|fallo|falló"
     r"|erro|errore|falha|falhou|fallito|fout|mislukt|błąd|chyba|hata|ошибка|сбой|не удалось"
     r"|помилка|грешка|greška|fejl|feil|virhe|hiba|viga|kļūda|klaida|eroare|σφάλμα|lỗi|gagal|galat"
     r"|خطأ|שגיאה)\b"
-    r"|错误|錯誤|失败|失敗|エラー|오류|실패|^(?:❌|⛔|🚫|💥|⚠\ufe0f?)(?=\s*\w))"
+    r"|错误|錯誤|失败|失敗|未知|エラー|不明|오류|실패|알 수 없|^(?:❌|⛔|🚫|💥|⚠\ufe0f?)(?=\s*\w))"
     r"(?!\W{0,2}(?:(?:0|none|keine|нет)(?!\w)|なし|없))"
 )
 """Matches the words of an answer that may be about what went wrong in the program, as people write
@@ -50,13 +60,25 @@ them in many languages, or a sign: what denies them, and the words."""
 
 _UNFILLED = re.compile(
     r"\bundefined\b|\bNaN\b|(?<=[:=] )nan\b|^(?:null|None|nil)\W*$|\[object \w+\]"
-    r"|<[\w. ]+ at 0x|\$?\{\w+\}|(?<!\d)%(?:\(\w+\))?[sd]\b|^b['\"]|\\[ux][0-9a-f]{2}"
+    r"|<[\w. ]+(?: at 0x|\[\w+\]>)|\$?\{\w+\}|\{[{%]|\$\(\w|\[0m"
+    r"|(?<!\d)%(?:\(\w+\))?[sd]\b|^(?:b|[\[({]\s*(?:[\[{]\s*)?)['\"]|\\[ux][0-9a-f]{2}"
+    r"|\w\.(?:c|cpp|cs|erl|exs?|go|java|js|kt|lua|php|pl|py|rb|rs|sh|ts)(?::|\W+(?:on )?line )\d"
     r"|&(?:amp|lt|gt|quot|nbsp|#x?[0-9a-f]+);"
-    r"|\b[A-Z]\w*[a-z](?:Error|Exception)\b|^<(?i:!doctype|html)\b"
+    r"|\b[A-Z]\w*[a-z](?:Error|Exception)\b|(?i:<!(?:--|doctype)|<html\b|</[a-z]\w*>|<\w+ [\w-]+=)"
     r"|\ufffd|[ÂÃÐÑ](?:[\x80-\xbf]|\\u\{[89AB])|â(?:€|\\u\{[89])"
 )
 """Matches what programs write in place of a value that is not there, of a name that they should
-have replaced, or of text that was encoded once too often or decoded as Latin-1."""
+have replaced, or of text that was encoded once too often or decoded as Latin-1. It also matches
+what is meant for programs: a data structure, markup, or a place in their source."""
+
+_BEGUN = re.compile(
+    r"(?:\.\.\.|…|,|⏳|⌛|^[^:\n]+:)\s*\Z"
+    r"|\A\W*(?:(?:just |wait )?(?:one|a) (?:moment|second|minute)|please wait|hold on|working on it"
+    r"|thinking|(?:einen )?moment|bitte warten|un (?:instant|momento)|patientez|espere|aguarde"
+    r"|attendere|подожд\w+|请稍\w+|お待ち\w+)(?:\W+\w+){,2}\W*\Z",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""Matches an answer after which more should come, as people write it in many languages."""
 
 
 def doubt(
@@ -74,6 +96,8 @@ def doubt(
         hint = "People whose clients know of that see nothing of it (XEP-0424, XEP-0425)."
         return f", and {name_of(by)} took it back at {iso(back.at)}.", hint
     body, asked = str(last.get("body") or ""), evidence.past.heard
+    if first.get("reactions") and not body and (other := _in_words(evidence)):
+        return f", and {other} in words: is that all?", "Wait for more by xmppWait."
     if last is not first and not body.strip():
         return ", and then took the words out of it.", "Let it correct to words only (XEP-0308)."
     if tells_failure(last, asked.body if asked else ""):
@@ -82,14 +106,16 @@ def doubt(
     if hands_on(evidence, body):
         hint = "It seems to hand on what is said here. Say something else that it should answer."
         return ", which only repeats it: is that the answer?", hint
-    if str(evidence.answers[-1].get("body")).rstrip().endswith(("...", "…")):
+    if _BEGUN.search(str(evidence.answers[-1].get("body") or "")):
         return " and nothing since: is that all?", "Wait for more by xmppWait, and look again."
+    if former := _to_else(evidence, body):
+        return f", as it did to {former}: is that the answer?", "Does it look at what it is asked?"
     if other := _addressee(evidence, asked.body if asked else ""):
         hint = "Does it mix up who asked? Say it again while nobody else speaks."
-        return f", to {name_of(other)}: is that for the bridge?", hint
+        return f", {other}: is that for the bridge?", hint
     if (before := before_it(evidence, body)) is not None:
-        what = f"{words_of(before.body)} of {name_of(before.sender)}"
-        return f", as if to {what}, said before.", "Say it again, with other words behind it."
+        detail = f", as if to {_words_and_sender(before)}, said before."
+        return detail, "Say it again, with other words behind it."
     return "", ""
 
 
@@ -101,18 +127,20 @@ def unasked(evidence: Evidence, first: Mapping[str, object], *, is_late: bool) -
     return "and speaks by itself, too" if is_late and speaks else ""
 
 
-def with_words(answer: Mapping[str, object]) -> str:
-    """Return the words of an answer, and whether people may see others, for a sentence."""
+def with_words(answer: Mapping[str, object], count: int) -> str:
+    """Return the words of an answer of `count`, and if people may see others, for a sentence."""
     body, marked = answer.get("body"), cast("list[str]", answer.get("marked") or [])
     other = f" (people may see another text: {list_of(marked)})" if marked else ""
-    return f" with {words_of(body)}{other}" if body else ""
+    more = f" and {counted(count - 1, 'more message')}" if count > 1 else ""
+    return f" with {words_of(body)}{other}{more}" if body else ""
 
 
 def hands_on(evidence: Evidence, body: str) -> bool:
-    """Whether a message repeats what the bridge said last, under its name, as a relay does."""
+    """Whether a message repeats what the bridge said last, as a relay does under its name."""
     words, said = evidence.past.heard.body.strip() if evidence.past.heard else "", body.rstrip()
     is_ours = is_named(evidence.status.nickname, said.removesuffix(words))
-    return words != "" and said.endswith(words) and is_ours
+    is_echo = said == words and is_command(words)
+    return words != "" and said.endswith(words) and (is_ours or is_echo)
 
 
 def unless_to_another(evidence: Evidence, outcome: Record) -> str:
@@ -154,21 +182,25 @@ def _taken_back(evidence: Evidence) -> Record | None:
 
 
 def _addressee(evidence: Evidence, asked: str) -> str:
-    """Return the other to whom all public answers are put, by name or as replies; empty if none.
+    """Return to whom all public answers are put instead, by name or as replies; empty if none.
 
     It does not count if what the bridge `asked` names that other.
     """
     ours = ids_of(evidence.past.heard) if evidence.past.heard else set()
-    acts = [act for act in evidence.acts if not (act.is_own or evidence.is_theirs(act))]
-    senders = {id_: act.sender for act in acts for id_ in ids_of(act) - ours}
+    replies = {it.number for it in evidence.past.replies}
+    acts = [act for act in evidence.acts if act.number not in replies]
+    known = {id_: act for act in acts for id_ in ids_of(act) - ours}
     others = {searchable(it.nickname): it.nickname for it in evidence.status.others}
     others.pop(searchable(evidence.nickname), None)
     names = [name for name in others if not is_named(name, searchable(asked))]
 
     def addressee(reply: Record) -> str:
         to, text = getattr(reply.event, "reply_to", None) or "", searchable(reply.body)
-        named = (others[name] for name in names if is_put_to(name, text))
-        return senders.get(to) or next(named, "")
+        named = [others[name] for name in names if is_named(name, text)]
+        is_to = len(named) == 1 and is_put_to(searchable(named[0]), text)  # several are a list
+        if to in known:
+            return f"as a reply to {_words_and_sender(known[to])}"
+        return f"to {name_of(named[0])}" if is_to else ""
 
     whom = [addressee(it) for it in evidence.past.replies]
     return whom[0] if whom and all(whom) else ""
@@ -181,21 +213,70 @@ def tells_failure(answer: Mapping[str, object], asked: str) -> bool:
     So is an answer with several commands.
     """
     body = str(answer.get("body") or "")[:COMMAND_CHARACTERS]
-    commands = {word for word in body.split() if is_command(word) and word[0] not in "%&"}
+    commands = _commands_in(body)
     parts = _FAILURE.findall(body.casefold()) if len(commands) < LIST else []
     if not commands:
         parts += [("", it) for it in _UNFILLED.findall(body)]
     return any(not denied and words.casefold() not in asked.casefold() for denied, words in parts)
 
 
+def _commands_in(body: str) -> set[str]:
+    words = (word for word in body.split() if is_command(word))
+    return {word for word in words if word[0] not in "%&" and "/" not in word[1:]}
+
+
 def before_it(evidence: Evidence, answer: str) -> Record | None:
-    """Return the command before the bridge's, if an answer has only the arguments of that."""
+    """Return the command before the bridge's, if an answer has only the arguments of that.
+
+    It may also be an older one of the same word, if the bridge's has arguments.
+    """
     ours = evidence.past.heard
-    earlier = (act for act in reversed(evidence.acts) if ours and act.number < ours.number)
-    before = next((act for act in earlier if is_command(plain(act))), None)
-    if before is None or ours is None or has_arguments(plain(ours), answer):
+    if ours is None or has_arguments(plain(ours), answer):
         return None
-    return before if has_arguments(plain(before), answer) else None
+    earlier = [act for act in reversed(evidence.acts) if act.number < ours.number]
+    commands = [(act, plain(act)) for act in earlier if is_command(plain(act))]
+    word, *arguments = plain(ours).split() or [""]
+    older = [it for it in commands[1:] if arguments and it[1].split()[0] == word]
+    answered = (act for act, text in [*commands[:1], *older] if has_arguments(text, answer))
+    return next(answered, None)
+
+
+def _to_else(evidence: Evidence, answer: str) -> str:
+    """Return what else was answered in the same words before, for a sentence; empty if nothing.
+
+    A list of commands, or one word, such as `OK`, may answer everything.
+    """
+    ours, is_short = evidence.past.heard, len(answer.split()) < WORDS
+    if ours is None or is_short or len(_commands_in(answer)) >= LIST:
+        return ""
+    asks = [ask for ask in asks_of(evidence) if ask.what and ask.asked.number <= ours.number]
+    same = [ask for ask in asks[:-1] if ask.answer and ask.answer.body == answer]
+    is_known = asks and asks[-1].subject in {ask.subject for ask in same}
+    return _words_and_sender(same[-1].asked) if same and not is_known else ""
+
+
+def after_another(evidence: Evidence, body: object) -> str:
+    """Return who had said the words of an answer before, for the end of a sentence.
+
+    Anybody can do so: it is no doubt.
+    """
+    ours = evidence.past.heard
+    before = (act for act in evidence.acts if ours and act.number < ours.number)
+    said = (act for act in before if not (act.is_own or evidence.is_theirs(act)))
+    who = next((act.sender for act in said if act.body == body and len(act.body) >= LONG), "")
+    return f", which {name_of(who)} had said before" if who else ""
+
+
+def _in_words(evidence: Evidence) -> str:
+    """Return the same command of another, if it was answered in words, for a sentence."""
+    ours, asks = evidence.past.heard, [ask for ask in asks_of(evidence) if ask.what]
+    mine = {ask.subject for ask in asks if ours and ask.asked.number == ours.number}
+    worded = [it for it in asks if it.subject in mine and it.answer and it.answer.body]
+    return _words_and_sender(worded[-1].asked) if worded else ""
+
+
+def _words_and_sender(act: Record) -> str:
+    return f"{words_of(act.body)} of {name_of(act.sender)}"
 
 
 def is_twice(evidence: Evidence, outcome: Record) -> bool:

@@ -49,6 +49,11 @@ class Ask(NamedTuple):
     the message is encrypted, or has hidden characters, so that a program sees something else."""
 
     @property
+    def subject(self) -> str:
+        """The last word of `what` without signs: `!ping` and `Robot: ping` ask for the same."""
+        return "".join(filter(str.isalnum, "".join(self.what.split()[-1:])))
+
+    @property
     def seconds(self) -> float:
         """How long the answer took; endless if there is none."""
         return self.answer.at - self.asked.at if self.answer else float("inf")

@@ -280,6 +280,53 @@ def test_what_a_namesake_may_have_answered_before_is_not_counted_as_its_answer(
     assert ("asked 3 times" in verdict, "spoke 50 ms after" in verdict) == (answered, False)
 
 
+@pytest.mark.parametrize(
+    ("before", "ours", "answer", "told"),
+    [
+        (
+            (("Carl", "!time", "It is noon."),),
+            "!ping",
+            "It is noon.",
+            'did to "!time" of "Carl": is',
+        ),
+        ((("Carl", "!ping", "I am here."),), "!ping", "I am here.", ""),
+        ((("Carl", "Robot: ping", "I am here."),), "!ping", "I am here.", ""),
+        ((("Carl", "!start", "OK"),), "!stop", "OK", ""),
+        ((("Carl", "!help", "Try !ping or !time."),), "!commands", "Try !ping or !time.", ""),
+        ((("Carl", "!sun Rome", "Rome: 9"), PING), "!sun Oslo", "Rome: 9", 'to "!sun Rome" of'),
+        ((("Carl", "!sun Rome", "Rome: 9"), PING), "!list", "2 to Rome", ""),
+        (
+            (("Carl", "so it is, then", ""),),
+            "!quote",
+            "so it is, then",
+            'which "Carl" had said bef',
+        ),
+        ((("Carl", "so it is", ""),), "!quote", "so it is", ""),
+    ],
+)
+def test_an_answer_to_something_else_is_no_answer_and_anybodys_words_are_told(
+    before: tuple[tuple[str, str, str], ...], ours: str, answer: str, told: str
+) -> None:
+    acts: list[Act] = [*asked(*before), (AFTER * 9, replace(OURS, body=ours))]
+    acts += [(AFTER * 9, HEARD._replace(body=ours)), (AFTER * 9 + 0.02, said("Robot", answer))]
+    heard = [WHISPER | {"how": "public", "body": answer}]
+    conclusion = find(evidence(acts, now=AFTER * 9 + 1, answers=heard))
+    assert told in conclusion.verdict, conclusion.verdict
+    is_doubt = bool(told) and "which" not in told  # a stranger may say it first
+    assert (conclusion.outcome == "unknown") is is_doubt, conclusion.verdict
+
+
+@pytest.mark.parametrize(("before", "outcome"), [("pong", "unknown"), ("", "well")])
+def test_a_reaction_alone_is_an_answer_unless_others_got_words(before: str, outcome: str) -> None:
+    reacts = said("Robot", "", reactions=("+",))
+    acts: list[Act] = [*asked(("Carl", "!ping", before))] if before else [(0.1, reacts)]
+    acts += [(AFTER, OURS), (AFTER, HEARD), (AFTER + 0.02, reacts)]
+    heard = [{"how": "public", "answerMs": 20.0, "reactions": ["+"]}]
+    conclusion = find(evidence(acts, now=AFTER + 1, answers=heard))
+    assert conclusion.outcome == outcome, conclusion.verdict
+    assert ('"!ping" of "Carl" in words: is that all?' in conclusion.verdict) is bool(before)
+
+
 def test_whom_it_prefers_shows_once_it_has_answered_another_after_the_bridge() -> None:
     ours: list[Act] = [(0.0, OURS), (0.0, HEARD)]
     again: list[Act] = [
@@ -509,6 +556,23 @@ def test_messages_that_differ_are_not_left_out_for_a_pause_after_one_answer(
         ("You are rate limited", "!ping", True),
         ("Temperature: nan °C", "!weather", True),
         ("Nan bread: two", "!order", False),
+        ("I don't understand that.", "!ping", True),
+        ("Huh? I do not know that command.", "!ping", True),
+        ("I don't know who won.", "!score", False),
+        ("Das habe ich nicht verstanden.", "!ping", True),
+        ("Неизвестная команда", "!ping", True),
+        ("未知命令", "!ping", True),
+        ("[ERR] bot.lua:12: x", "!ping", True),
+        ("Index x in /var/www/bot.php on line 12", "!ping", True),
+        ("I run node.js 18, see main.rs", "!about", False),
+        ('{"text": "pong"}', "!ping", True),
+        ("('pong', 3)", "!ping", True),
+        ("(that's all) [1] {so}", "!ping", True),  # a name to be replaced
+        ("(that's all) [1]", "!ping", False),
+        ('See <a href="x">this</a>', "!docs", True),
+        ("Usage: sum <a> <b>, I <3 sums", "sum", False),
+        ("{% if x %}", "!ping", True),
+        ("<Response [500]>", "!ping", True),
     ],
 )
 def test_an_answer_tells_a_failure_in_words_that_are_not_the_questions(

@@ -290,12 +290,13 @@ def without(event: Event) -> Evidence:
 
 
 def beside_wilma(*answers: str, asked: str = "!ping", reply_to: str = "") -> Evidence:
-    """Of a bot that answers so where Wilma, who has spoken before, is too."""
+    """Of a bot that answers so where Fred and Wilma, who has spoken before, are too."""
     sent, heard = replace(SENT, body=asked), HEARD._replace(body=asked)
     replies = [said(body, reply_to=reply_to or None) for body in answers]
-    given = evidence(said("hm", "Wilma", id="w1"), sent, heard, *replies)
-    wilma = replace(BOT, jid=f"{ROOM}/Wilma", nickname="Wilma")
-    status = replace(given.status, occupants=(*given.status.occupants, wilma))
+    before = said("hm", "Wilma", id="w1"), said("so?", id="r1")
+    given = evidence(*before, sent, heard, *replies)
+    others = (replace(BOT, jid=f"{ROOM}/{name}", nickname=name) for name in ("Wilma", "Fred"))
+    status = replace(given.status, occupants=(*given.status.occupants, *others))
     return given._replace(status=status, answers=[PONG | {"body": body} for body in answers])
 
 
@@ -396,7 +397,22 @@ FOUND: list[tuple[str, Evidence, bool | None, str]] = [
         "and then took the words out of it.",
     ),
     ("answer", answered(PONG | {"body": "A moment ..."}), None, "nothing since: is that all?"),
-    ("answer", answered(PONG | {"body": "A moment ..."}, PONG), True, 'with "A moment ..." after'),
+    (
+        "answer",
+        answered(PONG | {"body": "A moment ..."}, PONG),
+        True,
+        '..." and 1 more message',
+    ),
+    ("answer", answered(PONG | {"body": "Status:"}), None, "nothing since: is that all?"),
+    ("answer", answered(PONG | {"body": "All is well :tada:"}), True, ""),
+    (
+        "answer",
+        answered(PONG | {"body": "Einen Moment bitte"}),
+        None,
+        "nothing since: is that all?",
+    ),
+    ("answer", answered(PONG | {"body": "请稍等"}), None, "nothing since: is that all?"),
+    ("answer", answered(PONG | {"body": "A second has 1,000 ms"}), True, ""),
     (
         "answer",
         evidence(SENT, HEARD, PINGS, PONGS, answers=[LATER]),
@@ -412,7 +428,14 @@ FOUND: list[tuple[str, Evidence, bool | None, str]] = [
     ("answer", beside_wilma("Wilma: pong"), None, 'after 20 ms, to "Wilma": is that for the'),
     ("answer", beside_wilma("Wilma: pong", "McpDebug: pong"), True, "after 20 ms."),
     ("answer", beside_wilma("Wilma: a hug", asked="!hug Wilma"), True, "after 20 ms."),
-    ("answer", beside_wilma("pong", reply_to="w1"), None, 'after 20 ms, to "Wilma": is that for'),
+    (
+        "answer",
+        beside_wilma("pong", reply_to="w1"),
+        None,
+        'a reply to "hm" of "Wilma": is that for',
+    ),
+    ("answer", beside_wilma("Wilma: 3, Fred: 2"), True, "after 20 ms."),
+    ("answer", beside_wilma("pong", reply_to="r1"), None, 'a reply to "so?" of "Robot": is that'),
     ("answer", beside_wilma("pong", reply_to="m1"), True, "after 20 ms."),
     ("answer", evidence(SENT, HEARD._replace(body="*")), False, 'room had passed it on as "*".'),
     (
@@ -974,6 +997,7 @@ def test_what_comes_late_is_no_late_answer_of_who_also_speaks_unasked(
         ("!ping", "<McpDebug> !ping", "unknown"),
         ("!ping", "You said: !ping", "well"),
         ("hello", "[xmpp] McpDebug: hello", "unknown"),
+        ("!ping", "!ping", "unknown"),
         ("hello", "hello", "well"),
         ("hello", "Well, hello", "well"),
         ("!ping", "> !ping\npong", "well"),
