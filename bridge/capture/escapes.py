@@ -10,7 +10,7 @@ from xml.sax.saxutils import escape, quoteattr
 NAMES = (
     "message|presence|iq|stream|features|error|auth|challenge|response|success|failure|abort"
     "|starttls|proceed|authenticate|continue|next|enabled?|resumed?|failed|r|a|body|open|close"
-    "|handshake|compress(?:ed)?"
+    "|handshake|compress(?:ed)?|active|inactive|task-data"
 )
 """The names of elements at the root of a stream, for patterns."""
 

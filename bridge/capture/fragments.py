@@ -352,9 +352,10 @@ class Fragments:
                 return [entry.fragment(elements, row.xml)._replace(written=written, is_row=True)]
         if bracket := _BRACKET.search(text):
             head = with_word(line.context, previous, text[: bracket.start()])
-            entry = self._entry(line, head)
-            if entry.shape in self._whole:  # its only tag is damaged
-                return [entry.part(text[bracket.start() :])]
+            entry, xml = self._entry(line, head), text[bracket.start() :]
+            if entry.shape in self._whole:  # its only tag is damaged, or has an unusual name
+                is_odd = is_whole(*elements_of(escapes.unquoted(head, xml)[0]))
+                return self._read(entry, xml, head) if is_odd else [entry.part(xml)]
         return [self.hole(line)] if self.is_piece(text) else []
 
     def is_piece(self, text: str) -> bool:
@@ -452,8 +453,7 @@ class Fragments:
             rest.text += f"{line.joint}{text}"
             return self._give_up() if rest.is_too_long else []
         joint = _between(rest.text, text) if is_in_tag else line.joint
-        may_end = not rest.is_open(joint + text)
-        if rest.is_too_long or not may_end:
+        if rest.is_open(joint + text) or rest.is_too_long:
             return self._give_up() if rest.is_too_long else []
         elements, left = elements_of(rest.text)
         is_bad = HOLE in [each.tag for each in elements]
@@ -510,9 +510,8 @@ class Fragments:
             return [entry.fragment([], text)]
         if is_tag(text):
             self._tags.add(entry.shape, self._tags.get(entry.shape, 0) + 1)
-            return (
-                self._of_tag(entry, text) if entry.shape not in self._whole else [entry.part(text)]
-            )
+            if entry.shape not in self._whole:
+                return self._of_tag(entry, text)
         return [entry.part(text)]
 
     def _of_tag(self, entry: _Entry, text: str) -> list[Fragment]:

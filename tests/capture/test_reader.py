@@ -61,6 +61,30 @@ def test_other_lines_between_the_stanzas_change_nothing(format_: str) -> None:
 
 
 @pytest.mark.parametrize("format_", WRITERS)
+def test_a_whole_element_that_is_no_stanza_makes_no_hole(format_: str) -> None:
+    state = Passed(0, True, "<inactive xmlns='urn:xmpp:csi:0'/>")
+    log = "\n".join(written(format_, [piece, state]) for piece in PIECES)
+    assert [each for each in shape(read(log.split("\n"))) if each[1] != "inactive"] == EXPECTED
+
+
+@pytest.mark.parametrize(
+    ("odd", "is_whole"),
+    [
+        ("<push xmlns='p1:push'><keepalive max='1'/></push>", True),
+        ("<db:result xmlns:db='jabber:server:dialback' to='x'>abc</db:result>", True),
+        ("<session xmlns='jabber:x'/>", True),
+        ("<query xmlns='jabber:iq:roster'>", False),
+        ("<push xmlns='p1:push'><keepalive max='1'/>", False),
+        ("<push xmlns='p1:push'/></iq>", False),
+    ],
+)
+def test_an_element_with_any_name_is_a_hole_if_it_is_not_whole(odd: str, *, is_whole: bool) -> None:
+    lines = [f"SEND: {xml}" if sent else f"RECV: {xml}" for _, sent, xml in PIECES]
+    tags = [each.element.tag for each in read([*lines, f"SEND: {odd}"])]
+    assert (HOLE in tags) != is_whole
+
+
+@pytest.mark.parametrize("format_", WRITERS)
 @pytest.mark.parametrize("step", [7, 200])
 def test_a_log_that_lost_bytes_anywhere_is_read_without_a_crash(format_: str, step: int) -> None:
     log = written(format_, PIECES).encode()
