@@ -20,6 +20,9 @@ _CAUSES = {
 closed: ended; error, RFC 6120, 4.4
     The server closed the stream without an error{after}.
     -> Let the client connect again; if the stream was silent before, let it ping (XEP-0199), too.
+closing: ended; note, RFC 6120, 4.4
+    The server closed the stream, and the client may have before: the log has nothing that it sent.
+    -> Log both directions.
 error: ended; error, RFC 6120, 4.9.3
     {message}{sent}{after}
     -> {hint}
@@ -70,12 +73,10 @@ cut: ended; error, RFC 6120, 4.6
 dropped: ended; error, RFC 6120, 4.6
     The connection broke on the server's side, and neither side had ended the stream{after}.
     -> Most often the server was stopped or started anew, or a proxy or firewall before it cut the
-    connection: let the client connect again. If the stream was silent before, let the client ping
-    the server (XEP-0199).
+    connection: let the client connect again, and ping (XEP-0199) if the stream was silent.
 given-up-on: ended; error, RFC 6120, 8.2.3
     The stream ended without an error{after}.{got}{ignored}
-    -> Let the client answer what the server asks, at least with an error: servers give up a client
-    that does not. Its program, or its connection, may also have hung.
+    -> Let the client answer what the server asks, at least with an error. It may also have hung.
 crashed: ended; error, RFC 6120, 4.6
     The connection broke, and neither side had ended the stream{after}. Just before, the program had
     failed: {failure}.
@@ -83,8 +84,7 @@ crashed: ended; error, RFC 6120, 4.6
     If it went on, look at the network between the client and the server.
 period: ended; error, RFC 6120, 4.6.1
     {count} streams of this client ended after {seconds:.0f} s each.{ignored}
-    -> A fixed period is a timeout of the server, a proxy or a NAT: let the client ping the server
-    more often (XEP-0199).
+    -> A fixed period is a timeout of the server, a proxy or a NAT: let the client ping (XEP-0199).
 no-tls: tls; error, RFC 6120, 5.4.1
     The server requires TLS{offer}, and the client did not begin it.
     -> Switch STARTTLS on in the {side}, or let the client use direct TLS (usually on port 5223).

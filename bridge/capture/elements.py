@@ -74,6 +74,7 @@ TAG = re.compile(rf"<(/?)[A-Za-z_]{_ATTRIBUTES}>")
 """A whole tag. Its first group is a slash if the tag ends an element."""
 LOST = "…"
 """Stands for the address of a stanza whose first tag is cut off before it."""
+_LOGIN_DATA = re.compile(rf"<(?:auth|challenge|response|success|handshake)\b{_ATTRIBUTES}>\s*\w")
 BEGINS_TAG = re.compile(r"<[/?!A-Za-z_]")
 _CUT_TAG = re.compile(r"""\s*<([\w:-]+)((?:\s+[\w:]+=(?:"[^"<]*+"|'[^'<]*+'))*+)([^<>]*)$""")
 """The tag in which a log cuts a stanza off: its name, its whole attributes, and the rest."""
@@ -268,9 +269,9 @@ def is_whole(elements: list[Element], rest: str) -> bool:
 
 
 def is_tag(text: str) -> bool:
-    """Whether a text has the first tag of an element, and no further tag."""
+    """Whether a text has the first tag of an element, and no further tag nor data of a login."""
     tag = TAG.match(text)
-    return tag is not None and "<" not in text[tag.end() :]
+    return tag is not None and "<" not in text[tag.end() :] and not _LOGIN_DATA.match(text)
 
 
 def depths(text: str, begin: int = 0, depth: int = 0) -> Iterator[tuple[int, int]]:

@@ -113,7 +113,9 @@ def ended(ending: Ending, client: Entity, login: LoginState, stanza: Stanza) -> 
     if stanza.element.tag == FOOTER:
         # The client may have closed the stream first, in a part that the log lost.
         was_cut, last = stanza.element.get("cut"), ending.last
-        if was_cut or last is None or last.element.tag not in {HOLE, f"{{{SASL}}}failure"}:
+        if not (was_cut or client.has_sent):
+            yield cause("closing", stanza.place)
+        elif was_cut or last is None or last.element.tag not in {HOLE, f"{{{SASL}}}failure"}:
             name = "given-up-on" if ending.ignored else "dropped" if was_cut else "closed"
             words = {"after": after, "ignored": ending.ignored, "got": ""}
             yield cause(name, stanza.place, about=domain, **words)

@@ -232,6 +232,8 @@ class LoginState:
                 self.counted[False] = 0
         elif "resumed" in tags:
             client.bound = self.is_managed = True
+            resumed = next(element.iter(f"{{{SM}}}resumed"))
+            self.resumption_id = resumed.get("previd", "")[:MAX_TEXT]
             client.is_complete = False  # it has the rooms of the former stream
             self.counted = {}
 
@@ -285,6 +287,8 @@ def given_up(login: LoginState, client: Entity, stanza: Stanza) -> Iterator[Find
     elif login.is_securing and stanza.element.tag == FOOTER:
         yield cause("left-at-tls", stanza.place)
     elif login.offer and not login.tried and (login.mechanisms or not login.offers_tls):
+        if not (login.mechanisms or login.headers):
+            return  # the client may be in: by SASL2, the features behind its login may be empty
         is_doubtful = stanza.seconds is None or not login.has_own_header
         if stanza.element.tag == names.HEADER and is_doubtful:
             return  # it may be another client, or another day, or the log lost STARTTLS

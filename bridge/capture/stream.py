@@ -138,7 +138,8 @@ class Stream:
             yield from self.rooms.conclusion()
         login = self.login
         stops = login.restarting and login.began_tls and not login.authenticated
-        is_begun = login.headers or login.began_tls  # some libraries write no namespaces
+        # Some libraries write no namespaces.
+        is_begun = login.headers or login.began_tls or login.offer
         if stops and self.ending.last is not None:
             name = "failed-at-tls" if self.ending.failed else "stops-at-tls"
             yield cause(name, self.ending.last.place, failure=self.ending.failed)
@@ -151,7 +152,7 @@ class Stream:
         elif last and last.element.tag == FEATURES and (login.mechanisms or login.offers_tls):
             offered = ", ".join(login.mechanisms) or "STARTTLS"
             yield cause("stops-at-offer", last.place, offered=quoted(offered))
-        elif last and last.element.tag == FEATURES and login.offer and not login.tried:
+        elif last and last.element.tag == FEATURES and login.headers and not login.tried:
             yield from given_up(login, self.client, last)
         elif last and is_begun and not self.client.bound and self.rooms.is_empty:
             space, name = split(last.element.tag)

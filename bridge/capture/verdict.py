@@ -31,7 +31,8 @@ TOLD = frozenset(
     (  # noqa: SIM905 - as a set it would take twelve lines
         "stops-at-tls stops-at-question stops-at-offer stops-in-part stops-at-join doubted "
         "other-error refused-request refused-outside bounced-signal untold excerpt unheard "
-        "only-sent only-received died failed renamed not-yet-rejoined roomless complained left"
+        "only-sent only-received died failed renamed not-yet-rejoined roomless complained left "
+        "closing"
     ).split()
 )
 """The causes of notes that the verdict adds to "No error was found", so that it hides no error."""
@@ -47,9 +48,9 @@ UNKNOWN = "Whether there was an error is not known."
 STOPS = frozenset({each for each in TOLD if each.startswith("stops-")})
 """The log ends before the client has a session, or before a room has answered it."""
 
-DOUBTS = STOPS | {"doubted", "untold", "excerpt", "died", "complained", "only-sent"}
+DOUBTS = STOPS | {"doubted", "untold", "excerpt", "died", "complained", "only-sent", "closing"}
 """An entry may be a stranger's words that the program printed; the log does not tell why a request
-was refused, or has little but such a request, or has nothing that the server said; or the program
+was refused, or has little but such a request, or has nothing that one side said; or the program
 failed or logged an error, and nothing follows."""
 
 UNDONE = frozenset({"no-tls", "left-at-tls", "no-mechanism", "given-up"})

@@ -57,6 +57,10 @@ FORGED = {
     "a tag without brackets": f"conflict xmlns='{STREAM_ERRORS}'",
     "the end of a session": "body xmlns='http://jabber.org/protocol/httpbind' type='terminate'",
     "a binary": f'Received <<"{ENDED}',
+    "data of a login, cut off": "SEND: <response xmlns='urn:ietf:params:xml:ns:xmpp-sasl'>dXNlcm5",
+    "the end tag of a stream": "RECV: </stream:stream>",
+    "an empty offer": "RECV: <stream:features/>",
+    "a resumption": "RECV: <resumed xmlns='urn:xmpp:sm:3' previd='x' h='1'/>",
     "its end": f"hi\n10:00:59 DEBUG RECV: {KICKED}",
 }
 PRINTED: dict[str, Callable[[str], list[str]]] = {

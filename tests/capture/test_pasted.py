@@ -652,12 +652,26 @@ NAMED: dict[str, tuple[list[str], str]] = {
         [f">>> {HEADER}", f"<<< {HEADER}", "<<< <failure", f"  xmlns='{SASL}'>", *REFUSED],
         "refused the login",
     ),
+    "the end of a stream, where the log has only what came": (
+        [PING, "<<< </stream:stream>"],
+        "the client may have before",
+    ),
+    "the end of a stream alone": (["RECV: </stream:stream>"], UNKNOWN),
+    "an offer of nothing, without a header": (["RECV: <stream:features/>"], UNKNOWN),
+    "an offer of nothing behind a login without namespaces": (
+        ["tx <auth>a</auth>", "rx <stream:features></stream:features>"],
+        UNKNOWN,
+    ),
+    "an offer of nothing": (
+        [f">>> {HEADER}", f"<<< {HEADER}", "<<< <stream:features/>", CLOSE],
+        "offers no way to log in",
+    ),
     "the end of a stream in an element of the library's own": (
         [
             f"in response: <lib>{PING[4:].replace('ann@x/y', 'x')}</lib>",
             "in response: <lib></stream:stream></stream></lib>",
         ],
-        "without an error. Let",
+        "the client may have before",
     ),
     "a refused session over HTTP, cut off in a server's log": (
         ["SENT(null): " + TERMINATE[:-2].format("item-not-found") + " mes... [44 more]"],
@@ -847,6 +861,9 @@ SILENT = {
         f">>> {REGISTER}",
         f"<<< <iq type='error' id='r' from='x.org' to='{ACCOUNT}'>{error('forbidden')}</iq>",
     ],
+    "what the server sent until a client that had logged in by SASL2 left": [
+        *["<<< <stream:features/>", ">>> <presence/>", CLOSE, "<<< </stream:stream>"],
+    ],
     "the beginnings of two streams, from two clients": [
         *[f">>> {HEADER}", f"<<< {HEADER}", OFFER.format(MECHANISMS), "And with the other client:"],
         *[f">>> {HEADER}", f"<<< {HEADER}", OFFER.format(MECHANISMS)],
@@ -896,6 +913,15 @@ def test_a_refused_request_is_no_all_clear_where_the_log_shows_little_else_of_it
     assert words.startswith(UNKNOWN) == (not is_whole or (not login and stanzas <= MAX_EXCERPT)), (
         words
     )
+
+
+@pytest.mark.parametrize("before", [[], LOGIN[:2], LOGIN], ids=["alone", "after headers", "inside"])
+@pytest.mark.parametrize("name", ["auth", "response", "challenge", "success", "handshake"])
+def test_data_of_a_login_that_is_cut_off_is_a_part_of_the_log(name: str, before: list[str]) -> None:
+    way = "<<<" if name in {"challenge", "success"} else ">>>"
+    cut = f"{way} <{name} xmlns='{SASL}' mechanism='PLAIN'>AHVz"
+    *_, last = captured(*before, cut)
+    assert (last.element.tag, last.sent) == (HOLE, way == ">>>")
 
 
 @pytest.mark.parametrize("word", ["WARNING", "ERROR", "Failed to send"])

@@ -746,6 +746,12 @@ def test_a_resumed_session_is_still_in_its_rooms_and_was_not_broken_off() -> Non
     ]
 
 
+def test_a_session_that_is_resumed_twice_was_not_broken_off_where_the_log_begins_later() -> None:
+    again, other = ([*LOGIN[:10], RESUMED.replace("='x'", f"='{id_}'")] for id_ in "xy")
+    assert found(said("Ann", "hi"), *again, *again) == []
+    assert [each.name for each in found(said("Ann", "hi"), *again, *other)] == ["ended"]
+
+
 @pytest.mark.parametrize(
     ("end", "sessions"),
     [("", ("", "")), ("<<< </stream:stream>", ("", "")), ("", ("c2s1\tdebug\t", "c2s2\tdebug\t"))],
