@@ -282,8 +282,8 @@ def given_up(login: LoginState, client: Entity, stanza: Stanza) -> Iterator[Find
     if login.authenticated or client.ended or not (client.is_complete and client.has_received):
         return
     if login.mechanism:
-        when = "after the server's challenge" if login.challenges else "before the server answered"
-        yield cause("given-up", stanza.place, mechanism=quoted(login.mechanism), when=when)
+        words = {"mechanism": quoted(login.mechanism), "when": _when(login)}
+        yield cause("given-up", stanza.place, **words)
     elif login.is_securing and stanza.element.tag == FOOTER:
         yield cause("left-at-tls", stanza.place)
     elif login.offer and not login.tried and (login.mechanisms or not login.offers_tls):
@@ -298,6 +298,10 @@ def given_up(login: LoginState, client: Entity, stanza: Stanza) -> Iterator[Find
         yield cause(name, stanza.place, offered=offered, offer=login.offer)
 
 
+def _when(login: LoginState) -> str:
+    return "after the server's challenge" if login.challenges else "before the server answered"
+
+
 def refused(login: LoginState, client: Entity, stanza: Stanza) -> Iterator[Finding]:
     """Find why the server refused the login."""
     condition, text = condition_of(stanza.element)
@@ -306,7 +310,7 @@ def refused(login: LoginState, client: Entity, stanza: Stanza) -> Iterator[Findi
     name = _blamed(login, condition)
     others = [each for each in login.mechanisms if each not in OLD_MECHANISMS]
     mechanism = quoted(login.mechanism) if login.mechanism else "its mechanism"
-    words = {"mechanism": mechanism, "others": quoted(", ".join(others))}
+    words = {"mechanism": mechanism, "others": quoted(", ".join(others)), "when": _when(login)}
     words |= meaning("sasl", condition, client, text)
     finding = login.judged or cause(name, stanza.place, condition, **words)
     login.judged = None
@@ -331,6 +335,8 @@ def accepted(login: LoginState, client: Entity, stanza: Stanza) -> Iterator[Outc
 
 def _blamed(login: LoginState, condition: str) -> str:
     """Return what a refused login is about: if nothing else is known, the password."""
+    if condition == "aborted":
+        return "given-up"
     if condition not in {"not-authorized", "undefined-condition", *MALFORMED}:
         return "refused-login"
     offers_binding = any(name.endswith("-PLUS") for name in login.mechanisms)

@@ -129,8 +129,8 @@ sasl: invalid-authzid; never
     -> The account for which it asked to act (authzid) is another than its own, or malformed: let it
     send none, and check {login}.
 sasl: credentials-expired; never
-    The password of {account} has expired{why}.
-    -> Have a new one set, and correct {login}.
+    The password of {account} has expired, or its token{why}.
+    -> Get a new one, and correct {login}.
 sasl: account-disabled; never
     {domain} refused the login of {account}, since it has disabled the account{why}.
     -> Ask an admin of {domain} to enable it; {login} need not be wrong.

@@ -383,9 +383,14 @@ SECURED = [f">>> {TLS.format('')}", f"<<< {TLS.format('').replace('starttls', 'p
             "no STARTTLS (in line 3), and the client did not begin it. Switch STARTTLS on in the s",
         ),
         ([*OPEN, *SECURED, offer("PLAIN"), *REFUSED], "login", "encryption-required"),
+        (
+            [*LOGIN[:5], f">>> <abort xmlns='{SASL}'/>", failure("aborted")],
+            "login",
+            "after the server's challenge",
+        ),
     ],
 )
-def test_a_login_that_needs_encryption_is_told_what_the_offer_has(
+def test_a_login_that_was_refused_or_given_up_is_told_by_what_passed_before(
     log: list[str], name: str, words: str
 ) -> None:
     (finding,) = (each for each in found(*log) if each.severity == "error")
