@@ -38,7 +38,7 @@ from bridge.xmpp.checks.exchanges import (
     regulars,
     speaks,
 )
-from bridge.xmpp.checks.questions import Ask, LeftOut, asks_of, ids_of, left_out
+from bridge.xmpp.checks.questions import SHARE, Ask, LeftOut, asks_of, ids_of, left_out
 from bridge.xmpp.model.events import MessageReceived, OccupantChanged, SubjectChanged
 from bridge.xmpp.model.journal import Record
 
@@ -133,8 +133,15 @@ def senders(evidence: Evidence) -> Finding:
         if wrong := look(evidence, answered):
             return wrong
     if answered:
-        detail = f"{who} answered {_question(answered[-1].asked)} after {_ms(answered[-1])}."
-        return Finding(True, detail)
+        last, detail = answered[-1], f"{who} answered {_question(answered[-1].asked)}"
+        open_ = left_out(evidence, [ask for ask in asks if not ask.answer])
+        missed = sum(ask.what == last.what for group in open_ for ask in group.asks)
+        count = sum(ask.what == last.what for ask in asks)
+        detail += f" after {_ms(last)}"
+        if missed < LEFT_OUT or SHARE * missed < count:
+            return Finding(True, f"{detail}.")
+        detail += f", and left {missed} of {count} such messages without an answer."
+        return Finding(None, detail, "Does it answer only so often?", symptom=True)
     return Finding(None, f"{who} was not seen to answer others.")
 
 

@@ -5,7 +5,7 @@ A new cause is one more function in `FINDINGS`.
 
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import islice, pairwise
 from math import inf
 from typing import NamedTuple, cast
@@ -61,6 +61,9 @@ time, or if the store has what happened before."""
 
 LATE_PULSES = 3
 """An occupant who spoke at regular intervals has stopped after so many of them without a word."""
+
+MUCH = 20
+"""So many messages in a row are told, if they came faster than one a second."""
 
 NOT_THERE = frozenset({"item-not-found", "recipient-unavailable"})
 """The conditions with which a room returns what is for an occupant who is not in it."""
@@ -463,7 +466,7 @@ def _said(evidence: Evidence) -> Finding:
         return Finding(None, detail)
     words = words_of(body) if (body := spoke.body) else "something without a body"
     when = f"at {iso(spoke.at)}" if spoke.is_live else "before the bridge came"
-    detail = f"{who} last said {words} {when}."
+    detail = f"{who} last said {words} {when}.{_much(evidence.past.spoken[:MESSAGES])}"
     if (pulse := conduct.pulse(evidence)) is None:
         return Finding(True, detail)
     seconds, last = pulse[0], evidence.past.spoken[0]
@@ -473,6 +476,17 @@ def _said(evidence: Evidence) -> Finding:
     detail = f"{who} spoke by itself every {seconds:,.0f} s until {iso(last.at)}, and has stopped."
     hint = "Has it nothing more to say? Else its timer, or what it reports of, has stopped."
     return Finding(None, detail, hint, remark=True, symptom=True)
+
+
+def _much(spoken: Sequence[Record]) -> str:
+    """Return a sentence if an occupant said the same again and again, or very much at once."""
+    bodies = [it.body for it in spoken if it.body]
+    again = len(bodies) - len({*bodies})
+    detail = f" {again} of its last {len(bodies)} messages repeat earlier ones."
+    detail = detail if LATE_PULSES <= again >= len(bodies) / 2 else ""
+    if len(spoken) >= MUCH and (seconds := spoken[0].at - spoken[MUCH - 1].at) <= MUCH:
+        detail += f" It said {MUCH} messages in {seconds:,.1f} s."
+    return detail
 
 
 def _stream(evidence: Evidence) -> Finding:

@@ -60,8 +60,9 @@ them in many languages, or a sign: what denies them, and the words."""
 
 _UNFILLED = re.compile(
     r"\bundefined\b|\bNaN\b|(?<=[:=] )nan\b|^(?:null|None|nil)\W*$|\[object \w+\]"
-    r"|<[\w. ]+(?: at 0x|\[\w+\]>)|\$?\{\w+\}|\{[{%]|\$\(\w|\[0m"
-    r"|(?<!\d)%(?:\(\w+\))?[sd]\b|^(?:b|[\[({]\s*(?:[\[{]\s*)?)['\"]|\\[ux][0-9a-f]{2}"
+    r"|<[\w. ]+(?: at 0x|\[\w+\]>)|\$?\{\w+\}|\{[{%]|\$\([a-z]|\[0m"
+    r"|^[\[({]\s*(?:[\[{]\s*)?['\"][^'\"]*['\"]\s*[:,\])}]"
+    r"|(?<!\d)%(?:\(\w+\))?[sd]\b|^b['\"]|\\[ux][0-9a-f]{2}"
     r"|\w\.(?:c|cpp|cs|erl|exs?|go|java|js|kt|lua|php|pl|py|rb|rs|sh|ts)(?::|\W+(?:on )?line )\d"
     r"|&(?:amp|lt|gt|quot|nbsp|#x?[0-9a-f]+);"
     r"|\b[A-Z]\w*[a-z](?:Error|Exception)\b|(?i:<!(?:--|doctype)|<html\b|</[a-z]\w*>|<\w+ [\w-]+=)"

@@ -159,6 +159,11 @@ BROKEN: dict[str, tuple[list[Act], str, str]] = {
         "unknown",
         '"Robot" said "Welcome!" 2 times, each after something without words',
     ),
+    "it answers every other time": (
+        asked(*[PING, ("Carl", "!ping", "")] * 3, PING),
+        "unknown",
+        '"!ping" of "Carl" after 50 ms, and left 3 of 7 such messages without an answer.',
+    ),
     "it was given a command again and again in a form that it never answered": (
         asked(PING, *[("Alice", ".ping", "")] * 2),
         "unknown",
@@ -193,6 +198,10 @@ WELL: dict[str, list[Act]] = {
         *[("Carl", f"!sum {it} 1", f"{it} and 1 make {it + 1}") for it in range(1, 5)]
     ),
     "somebody speaks about it": asked(PING, ("Alice", "Robot is great", "")),
+    "it missed a command once, and another program answered": [
+        *asked(*[PING] * 2, ("Carl", "!ping", ""), ("Carl", "!ping", ""), PING),
+        (AFTER * 3 + 0.05, said("Helper", "pong")),
+    ],
     "somebody thanks it": asked(PING, ("Alice", "Robot: thanks", "")),
     "somebody writes what is no command to it": asked(PING, ("Alice", "~maybe", "")),
     "somebody tries a command that it does not know": asked(PING, ("Alice", "!tea", ""), PING),

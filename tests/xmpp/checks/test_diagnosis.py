@@ -510,6 +510,23 @@ def test_each_finding_is_told(name: str, given: Evidence, ok: bool | None, words
 
 
 @pytest.mark.parametrize(
+    ("bodies", "seconds", "more"),
+    [
+        ("aaaa", 1.0, " 3 of its last 4 messages repeat earlier ones."),
+        ("aaa", 1.0, ""),
+        ("abcdaaa", 1.0, ""),
+        ("abcdefghijklmnopqrst", 1.0, " It said 20 messages in 19.0 s."),
+        ("abcdefghijklmnopqrst", 1.1, ""),
+    ],
+)
+def test_what_is_said_again_and_again_or_in_a_flood_is_told(
+    bodies: str, seconds: float, more: str
+) -> None:
+    detail = look("said", evidence(*map(said, bodies), seconds=seconds)).detail
+    assert detail.split("Z.", 1)[1].removesuffix(" It speaks by itself every 1 s.") == more
+
+
+@pytest.mark.parametrize(
     ("before", "after", "twice"),
     [
         ((), (PONGS, PONGS), True),
