@@ -45,6 +45,12 @@ _FAILURE = re.compile(
     r"|(?:(?:not|\w+n['\u2019]t) have|have no|needs?|requires?|lacks?|missing|insufficient)"
     r" (?!no )[\w -]{,30}(?:permission|privilege)s?|rate[ -]?limit(?:s|ed|ing)?"
     r"|(?:do|did|can|could)(?: not|not|n['\u2019]t) (?:understand|recogni[sz]e|know \w+ command)"
+    r"|(?:only|not an?|must be an?) (?:\w+ )?(?:admin|owner|moderator|member|operator)s?"
+    r"|not (?:enabled|available|connected|logged in|ready)|too (?:many|few) \w+|time-?out|down for"
+    r"|(?:is|am|are|['\u2019][ms]) (?:down|offline|busy)|disabled|restricted|overloaded|expired"
+    r"|exceeded|no response|(?:login|argument|registration) required|missing argument|bad request"
+    r"|connection (?:lost|reset|closed)|please (?:register|log in)|aborted|out of memory|overflow"
+    r"|verweigert|keine berechtigung|nur admins|zeitüberschreitung|refusé|denegado|запрещ\w+"
     r"|what do you mean|panicked|segmentation fault|core dumped|nil value"
     r"|unbekannt\w*|nicht verstanden|inconnue?|pas compris|desconocid\w|no entiendo|desconhecid\w"
     r"|sconosciut\w|onbekend\w*|nieznan\w+|neznám\w+|okän[dt]|bilinmeyen|неизвестн\w+|не пон\w+"
@@ -52,7 +58,8 @@ _FAILURE = re.compile(
     r"|erro|errore|falha|falhou|fallito|fout|mislukt|błąd|chyba|hata|ошибка|сбой|не удалось"
     r"|помилка|грешка|greška|fejl|feil|virhe|hiba|viga|kļūda|klaida|eroare|σφάλμα|lỗi|gagal|galat"
     r"|خطأ|שגיאה)\b"
-    r"|错误|錯誤|失败|失敗|未知|エラー|不明|오류|실패|알 수 없|^(?:❌|⛔|🚫|💥|⚠\ufe0f?)(?=\s*\w))"
+    r"|错误|錯誤|失败|失敗|未知|权限|超时|エラー|不明|タイムアウト|오류|실패|알 수 없"
+    r"|^(?:❌|⛔|🚫|💥|⚠\ufe0f?)(?=\s*\w))"
     r"(?!\W{0,2}(?:(?:0|none|keine|нет)(?!\w)|なし|없))"
 )
 """Matches the words of an answer that may be about what went wrong in the program, as people write
