@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import cast
 
-from bridge.text import counted, iso, name_of, searchable
+from bridge.text import iso, name_of, searchable
 from bridge.wire.speech import (
     ANSWER_SECONDS,
     COMMAND_CHARACTERS,
@@ -136,10 +136,10 @@ def unasked(evidence: Evidence, first: Mapping[str, object], *, is_late: bool) -
 
 
 def with_words(answer: Mapping[str, object], count: int) -> str:
-    """Return the words of an answer of `count`, and if people may see others, for a sentence."""
+    """Return the words of the first of `count` answers, and if people see others, in a clause."""
     body, marked = answer.get("body"), cast("list[str]", answer.get("marked") or [])
     other = f" (people may see another text: {list_of(marked)})" if marked else ""
-    more = f" and {counted(count - 1, 'more message')}" if count > 1 else ""
+    more = f", the first of {count} messages," if count > 1 else ""
     return f" with {words_of(body)}{other}{more}" if body else ""
 
 

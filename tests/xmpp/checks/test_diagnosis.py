@@ -401,7 +401,7 @@ FOUND: list[tuple[str, Evidence, bool | None, str]] = [
         "answer",
         answered(PONG | {"body": "A moment ..."}, PONG),
         True,
-        '..." and 1 more message',
+        '...", the first of 2 messages, after',
     ),
     ("answer", answered(PONG | {"body": "Status:"}), None, "nothing since: is that all?"),
     ("answer", answered(PONG | {"body": "All is well :tada:"}), True, ""),
