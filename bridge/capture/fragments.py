@@ -167,9 +167,10 @@ class _Entry(NamedTuple):
 
     def meant(self, text: str) -> str:
         """Return what a line of it means."""
+        if (self.head or "").startswith("> "):  # a person quotes the log
+            text = text.removeprefix(">").removeprefix(" ")
         text = text if self.meaning is None else self.meaning(text)
-        at = text.rfind(self.end) if self.end else -1
-        return text if at < 0 else text[:at]
+        return text.rpartition(self.end)[0] if self.end and self.end in text else text
 
     def part(self, text: str) -> Fragment:
         """Return the stanzas before a stanza without its end, what that says already, and a hole.

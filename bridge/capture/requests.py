@@ -9,7 +9,7 @@ from bridge.capture.client import Entity
 from bridge.capture.elements import LOST
 from bridge.capture.finding import Disproof, Finding, Outcome, key_of_finding
 from bridge.capture.rooms import Room, Rooms
-from bridge.capture.stanza import MAX_TEXT, QUOTED, Stanza, is_signal, outline
+from bridge.capture.stanza import MAX_TEXT, QUOTED, Stanza, is_invitation, is_signal, outline
 from bridge.capture.waiting import PATIENCE_STANZAS, Awaited, AwaitedStanzas, Question
 from bridge.newest import Newest
 from bridge.text import quoted
@@ -26,6 +26,7 @@ BLOCKED = "{urn:xmpp:blocking:errors}blocked"
 _RECEIVED = "{urn:xmpp:carbons:2}received"
 _COPIED = "{urn:xmpp:forward:0}forwarded/{*}message"
 """A message in another message (XEP-0280, 7)."""
+_UNPRIVILEGED = frozenset({"forbidden", "not-allowed"})
 OLD_LOGIN = "jabber:iq:auth"
 """The login before SASL (XEP-0078)."""
 REGISTER = "jabber:iq:register"
@@ -176,10 +177,11 @@ def refused(requests: Requests, client: Entity, rooms: Rooms, stanza: Stanza) ->
         type_, to = original.element.get("type", "normal"), original.element.get("to", "")
     jid, _, nickname = to.partition("/")
     room = rooms.at(jid)
-    name = _bounce(type_, to, room, error.condition)
+    asked = original.element if original else element  # an error may repeat it
+    name = "bounced" if is_invitation(asked) else _bounce(type_, to, room, error.condition)
     may_be_room = room is not None or (original is not None and not client.is_complete)
     is_private = may_be_room and bool(nickname) and type_ != "groupchat"
-    situation = _situation(name, original, error.condition, is_private=is_private)
+    situation = _situation(name, asked, error.condition, is_private=is_private)
     if original and name == "bounced" and "@" not in jid:
         situation = "astray"
     if element.find(f"error/{BLOCKED}") is not None:
@@ -193,7 +195,7 @@ def refused(requests: Requests, client: Entity, rooms: Rooms, stanza: Stanza) ->
     if is_plain and type_ != "chat" and room is None and error.condition == "forbidden":
         words["hint"] += " Some servers say so if the client has not joined the room."
     words["sent"] = f" The client sent it {original.place.words}." if original else ""
-    if name == "bounced" and room is None and is_signal(original.element if original else element):
+    if name == "bounced" and room is None and is_signal(asked):
         name = "bounced-signal"
     if name == "bounced-chat":
         yield from rooms.answer("unread", client, stanza)
@@ -213,14 +215,16 @@ def _bounce(type_: str, to: str, room: Room | None, condition: str) -> str:
     return "bounced-chat" if type_ and not is_public and room and not nickname else "bounced"
 
 
-def _situation(name: str, original: Stanza | None, condition: str, *, is_private: bool) -> str:
+def _situation(name: str, asked: Element, condition: str, *, is_private: bool) -> str:
     """Return the situation that says what the condition means for such a message."""
     if is_private and condition in {"forbidden", "policy-violation"}:
         return "whispered"
     if name not in {"bounced", "bounced-person"}:
         return "mistyped"
-    is_title = original is not None and original.element.find("subject") is not None
-    return "retitled" if is_title and condition in {"forbidden", "not-allowed"} else "bounced"
+    if is_invitation(asked) and condition in {*_UNPRIVILEGED, "item-not-found"}:
+        return "invited"
+    is_title = asked.find("subject") is not None and asked.find("body") is None
+    return "retitled" if is_title and condition in _UNPRIVILEGED else "bounced"
 
 
 def _is_believed(original: Stanza | None, client: Entity, rooms: Rooms, error: Element) -> bool:

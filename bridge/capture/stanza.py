@@ -8,6 +8,7 @@ from typing import NamedTuple
 from xml.etree.ElementTree import Element, SubElement
 
 from bridge.wire.meaning import SIGNALS
+from bridge.wire.names import EXTENSION, MUC_USER
 
 FOOTER = "/stream"
 """The tag of an element that stands for the end of a stream (RFC 6120, section 4.4). With the
@@ -53,6 +54,7 @@ says how."""
 SOMEBODY = "*"
 """What `tap` keeps in place of a stranger's local part, so that the address is not taken for a
 server's."""
+_INVITE = f"{{{MUC_USER}}}invite"
 
 
 class LogPlace(NamedTuple):
@@ -97,7 +99,8 @@ def outline(stanza: Stanza) -> Stanza:
     """Return a stanza with as much of its content as has to be remembered.
 
     The outline has the stanza's tag, its type, its id, the address of the other side, the beginning
-    of a message's body, or that it has a subject or a signal alone, and the reason for a hole.
+    of a message's body, or that it has a subject or a signal alone, an invitation, and the reason
+    for a hole.
     """
     element = stanza.element
     names = ("type", "id", "to" if stanza.sent else "from")
@@ -112,7 +115,14 @@ def outline(stanza: Stanza) -> Stanza:
     elif element.tag == HOLE:
         kept.text = element.text
         kept.attrib.update(element.attrib)
+    if is_invitation(element):
+        SubElement(SubElement(kept, EXTENSION), _INVITE)
     return Stanza(stanza.sent, kept, *stanza[2:])
+
+
+def is_invitation(message: Element) -> bool:
+    """Whether a message, or an error that repeats it, asks a room to invite somebody."""
+    return message.find(f"{EXTENSION}/{_INVITE}") is not None
 
 
 def spaces_of(message: Element) -> set[str]:

@@ -286,6 +286,10 @@ bounced: service-unavailable; soon
 bounced: item-not-found; soon
     There is no {room} to which the message could go{why}.
     -> Check the address; a room has to be joined first.
+invited: *; later
+    The room {room} did not pass the invitation on ({condition}){why}.
+    -> It may let only its admins invite, be locked until its owner has set it up, or find nobody at
+    the address that is invited.
 bounced: jid-malformed; later
     {room} is no address{why}.
     -> Write it as ROOM@SERVICE for a room, NAME@DOMAIN for an account, and take out characters that

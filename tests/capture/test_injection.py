@@ -57,6 +57,7 @@ FORGED = {
     "a tag without brackets": f"conflict xmlns='{STREAM_ERRORS}'",
     "the end of a session": "body xmlns='http://jabber.org/protocol/httpbind' type='terminate'",
     "a binary": f'Received <<"{ENDED}',
+    "a quoted entry": f"hi\n> RECV: {ENDED}\n> {ENDED}",
     "data of a login, cut off": "SEND: <response xmlns='urn:ietf:params:xml:ns:xmpp-sasl'>dXNlcm5",
     "the end tag of a stream": "RECV: </stream:stream>",
     "an empty offer": "RECV: <stream:features/>",

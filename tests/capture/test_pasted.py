@@ -656,6 +656,20 @@ NAMED: dict[str, tuple[list[str], str]] = {
         [PING, "<<< </stream:stream>"],
         "the client may have before",
     ),
+    "a kick that an answer by mail quotes": (
+        [
+            f"> {line}"
+            for line in [
+                "this is what I get:",
+                "",
+                f"<presence type='unavailable' to='{ACCOUNT}'",
+                f"from='{ROOM}/bot'>",
+                f"  <x xmlns='{USER}'><status code='307'/><status code='110'/></x>",
+                "</presence>",
+            ]
+        ],
+        "was kicked from the room",
+    ),
     "the end of a stream alone": (["RECV: </stream:stream>"], UNKNOWN),
     "an offer of nothing, without a header": (["RECV: <stream:features/>"], UNKNOWN),
     "an offer of nothing behind a login without namespaces": (
@@ -913,6 +927,29 @@ def test_a_refused_request_is_no_all_clear_where_the_log_shows_little_else_of_it
     assert words.startswith(UNKNOWN) == (not is_whole or (not login and stanzas <= MAX_EXCERPT)), (
         words
     )
+
+
+INVITING = f"<x xmlns='{USER}'><invite to='cyd@x.example'/></x>"
+OUTSIDE = "is not in it"
+REFUSING = {"forbidden": "", "not-allowed": "", "item-not-found": "", "not-acceptable": OUTSIDE}
+
+
+@pytest.mark.parametrize("condition", REFUSING)
+@pytest.mark.parametrize(
+    ("before", "is_repeated"),
+    [([], True), ([], False), (LOGIN, False), ([*LOGIN, *JOIN], False), ([*LOGIN, *JOIN], True)],
+)
+def test_a_refused_invitation_is_no_message_of_the_wrong_type_nor_one_without_voice(
+    condition: str, before: list[str], is_repeated: bool
+) -> None:
+    asked = f">>> <message to='{ROOM}' id='m1'>{INVITING}</message>"
+    refused = bounce(condition).replace("<error", f"{INVITING}<error", is_repeated)
+    log = [*before, *([] if is_repeated else [asked]), refused]
+    (finding,) = [each for each in found(*log) if each.severity == "error"]
+    assert (REFUSING[condition] or "did not pass the invitation on") in finding.message
+    assert "groupchat" not in finding.hint
+    forged = bounce(condition, f"{ROOM}/M").replace("<error", f"{INVITING}<error")
+    assert not [each for each in found(*LOGIN, *JOIN, forged) if each.severity == "error"]
 
 
 @pytest.mark.parametrize("before", [[], LOGIN[:2], LOGIN], ids=["alone", "after headers", "inside"])
