@@ -139,7 +139,7 @@ class Stream:
         login = self.login
         stops = login.restarting and login.began_tls and not login.authenticated
         # Some libraries write no namespaces.
-        is_begun = login.headers or login.began_tls or login.offer
+        is_begun = login.headers or login.began_tls or (login.offer and not login.authenticated)
         if stops and self.ending.last is not None:
             name = "failed-at-tls" if self.ending.failed else "stops-at-tls"
             yield cause(name, self.ending.last.place, failure=self.ending.failed)

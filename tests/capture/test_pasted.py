@@ -116,7 +116,7 @@ NAMED: dict[str, tuple[list[str], str]] = {
     ),
     "a failed login without namespaces, in several lines": (
         ["rx  <failure>", "rx    <aborted></aborted>", "rx  </failure>"],
-        "refused the login",
+        "gave up its login",
     ),
     "the first tag of a failed login, before a stanza": (
         [f"<<< {FAILURE}", PING],
@@ -932,6 +932,14 @@ def test_a_refused_request_is_no_all_clear_where_the_log_shows_little_else_of_it
 INVITING = f"<x xmlns='{USER}'><invite to='cyd@x.example'/></x>"
 OUTSIDE = "is not in it"
 REFUSING = {"forbidden": "", "not-allowed": "", "item-not-found": "", "not-acceptable": OUTSIDE}
+
+
+def test_features_behind_a_login_that_the_log_has_twice_are_no_end_of_it() -> None:
+    offer = "<stream:features><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'/></stream:features>"
+    spread = offer.replace("><", ">\n<").split("\n")
+    log = [f"STREAM IN: {offer}", f"RECEIVING: {spread[0]}", *spread[1:]]
+    sent, came = (each[4:] for each in LOGIN[10:12])
+    assert verdict(_every([*log, f"SENDING: {sent}", f"RECEIVING: {came}"])).startswith(NO_ERROR)
 
 
 @pytest.mark.parametrize("condition", REFUSING)
