@@ -234,7 +234,8 @@ class _Examination:
         if is_command(said):
             # Only a program answers so fast. A person's client may send an error, or encrypt.
             prompt = answering.in_time(answers, ANSWER_SECONDS)
-            even |= {str(it["sender"]) for it in prompt if it["how"] not in {"encrypted", "error"}}
+            worded = [it for it in prompt if not is_command(str(it.get("body")))]
+            even |= {str(it["sender"]) for it in worded if it["how"] not in {"encrypted", "error"}}
         # An occupant who comes and goes may be cut off for its silence: a question would hide that.
         gone = {departure.nickname for departure in status.departures}
         back = [it for it in others[:MAX_ASKED] if it.nickname in gone]
@@ -321,9 +322,10 @@ def _overall(
     asked = [room.asked for room in rooms if room.asked]
     answered = {str(it["sender"]): it for room in rooms for it in room.answers[::-1]}
     # An answer that people cannot read, that comes late, or tells a failure, clears no program.
+    # Nor does a command.
     prompt = answering.in_time(answered.values())
-    said = " ".join(asked)
-    clears = any(it["how"] == "public" and not tells_failure(it, said) for it in prompt)
+    public = [it for it in prompt if it["how"] == "public" and not is_command(str(it.get("body")))]
+    clears = any(not tells_failure(it, " ".join(asked)) for it in public)
     everybody = counted(sum(room.others for room in rooms), "other occupant")
     looked_at = f"({len(programs)} of {everybody})"
     said = f" Nobody answered {evidence.words_of(asked[-1])}." if asked else ""

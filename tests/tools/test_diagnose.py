@@ -257,6 +257,16 @@ async def test_what_the_room_has_not_passed_on_is_not_to_be_said_again_to_all_pr
     assert "did not pass on" not in heard["verdict"]
 
 
+@pytest.mark.parametrize(("body", "outcome"), [("!ping", "unknown"), ("pong", "well")])
+async def test_who_gives_the_same_command_at_once_has_not_answered(body: str, outcome: str) -> None:
+    played = _beside(SENT, HEARD, stream=Asked(_saying({"Robot": "client/pc"})))
+    played.publish(_said("Robot", body), at=0.1)
+    result = await _diagnosed(played.link, nickname=None)
+    assert (result["outcome"], result["findings"]) == (outcome, [])
+    played.stream = Asked(_saying({}))
+    assert bool((await _diagnosed(played.link, nickname=None))["findings"]) is (body == "pong")
+
+
 async def test_a_cause_of_one_program_is_the_verdict_and_the_bridges_words_concern_nobody() -> None:
     played = _beside(SENT, HEARD, stream=Asked(_saying({"Robot": "client/bot"})))
     result = await _diagnosed(played.link, nickname=None)

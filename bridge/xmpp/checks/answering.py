@@ -356,7 +356,7 @@ def left_before(evidence: Evidence, ours: Record) -> tuple[str, bool]:
     if not left or left[-1] != mine[-2] or not evidence.could_answer(left[-1]):
         return "", False
     when = f"{_question(left[-1])} at {iso(left[-1].at)}"
-    differs = _differences(evidence, ours, left[-1])
+    differs = differences(evidence, ours, left[-1])
     is_same = plain(ours) == plain(left[-1])
     return f" It had left {when} without an answer. {differs}", is_same
 
@@ -367,7 +367,7 @@ def had_answered(evidence: Evidence, ours: Record) -> str:
     if not mine:
         return ""
     ask = [*mine, *(ask for ask in mine if plain(ask.asked) == plain(ours))][-1]
-    differs = _differences(evidence, ask.asked, ours)
+    differs = differences(evidence, ask.asked, ours)
     return f" It answered {_question(ask.asked)} after {_ms(ask)}. {differs}"
 
 
@@ -433,7 +433,7 @@ def _compared(evidence: Evidence, ask: Ask, last: Record, left: Sequence[Record]
     detail = f"{evidence.who} answered {_question(ask.asked)} after {_ms(ask)}, "
     runs = last.is_own and evidence.signal
     if not runs and (since := _since_stopped(evidence, left[0])):
-        detail += f"{_from(since)}: it may have stopped. {_differences(evidence, ask.asked, last)}"
+        detail += f"{_from(since)}: it may have stopped. {differences(evidence, ask.asked, last)}"
         hint = f"Let {name_of(ask.asked.sender)} say again what was answered, word for word: if "
         hint += "that is not answered either, the program has stopped, and its own log should say "
         hint += "where."
@@ -463,7 +463,7 @@ def _compared(evidence: Evidence, ask: Ask, last: Record, left: Sequence[Record]
         hint = f"Let {who} say it before others do. {hint}"
     elif before:
         detail += f"It had answered {_question(before[-1])} before: does it answer only so often? "
-    detail += _differences(evidence, ask.asked, last)
+    detail += differences(evidence, ask.asked, last)
     return Finding(False if often else None, detail, hint, symptom=not is_cause)
 
 
@@ -518,7 +518,7 @@ def _ms(ask: Ask) -> str:
     return f"{ask.seconds * 1000:,.0f} ms"
 
 
-def _differences(evidence: Evidence, asked: Record, left: Record) -> str:
+def differences(evidence: Evidence, asked: Record, left: Record) -> str:
     """Return a sentence on how the sender and the message `left` differ from those `asked`."""
     least = "nothing that is seen (xmppTrace has both stanzas)"
     least = least if unquoted(asked.body) == unquoted(left.body) else "only the words"

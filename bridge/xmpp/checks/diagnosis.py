@@ -25,6 +25,7 @@ from bridge.xmpp.checks.doubts import (
     doubt,
     hands_on,
     is_twice,
+    meanwhile,
     unasked,
     unless_to_another,
     with_words,
@@ -330,6 +331,7 @@ def _answer(evidence: Evidence) -> Finding:
     to_another = unless_to_another(evidence, heard)
     detail += f"{after_another(evidence, last.get('body'))}{to_another}."
     if to_another and cast("float", first["answerMs"]) > ANSWER_SECONDS * 1000:
+        detail += meanwhile(evidence, heard)
         return Finding(None, detail, "Say it again while nobody else speaks.", symptom=True)
     left, is_same = answering.left_before(evidence, heard)
     if is_same:

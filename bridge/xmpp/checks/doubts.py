@@ -17,7 +17,7 @@ from bridge.wire.speech import (
     is_put_to,
 )
 from bridge.xmpp.checks import conduct
-from bridge.xmpp.checks.answering import LATE_MS
+from bridge.xmpp.checks.answering import LATE_MS, differences
 from bridge.xmpp.checks.evidence import MAX_ALIKE, MESSAGES, Evidence, list_of, words_of
 from bridge.xmpp.checks.exchanges import plain
 from bridge.xmpp.checks.questions import asks_of, ids_of
@@ -170,6 +170,13 @@ def unless_to_another(evidence: Evidence, outcome: Record) -> str:
         return ""
     names = list_of([*dict.fromkeys(asked)][:MAX_ALIKE])
     return f", unless that was to {names}, who spoke meanwhile"
+
+
+def meanwhile(evidence: Evidence, outcome: Record) -> str:
+    """Return a sentence on how another's question, answered at once, differs from the bridge's."""
+    asks = [ask for ask in asks_of(evidence) if ask.asked.number > outcome.number and ask.what]
+    prompt = [ask.asked for ask in asks if ask.seconds <= ANSWER_SECONDS and not ask.asked.is_own]
+    return f" {differences(evidence, prompt[0], outcome)}" if prompt else ""
 
 
 def aside(evidence: Evidence) -> str:

@@ -421,6 +421,12 @@ FOUND: list[tuple[str, Evidence, bool | None, str]] = [
     ),
     (
         "answer",
+        evidence(SENT, HEARD, PINGS._replace(body="!Ping"), PONGS, answers=[LATER], seconds=1.5),
+        None,
+        "What differs: how the command is spelt.",
+    ),
+    (
+        "answer",
         evidence(SENT, HEARD, PINGS, PONGS, answers=[PONG]),
         True,
         'with "pong" after 20 ms, unless that was to "Wilma", who spoke meanwhile.',
