@@ -36,7 +36,19 @@ from bridge.capture.formats import CONTAINER, DISCONNECTING, ROWS, TYPED
 from bridge.capture.stanza import HOLE, LogPlace
 from bridge.capture.times import time_in
 from bridge.newest import Newest
-from bridge.wire.names import ACK, ACK_REQUEST, SM
+from bridge.wire.names import (
+    ACK,
+    ACK_REQUEST,
+    MUC_USER,
+    SASL,
+    SM,
+    STANZA_ERRORS,
+    STREAM_ERRORS,
+    split,
+)
+
+_WITHIN = frozenset({"", MUC_USER, SASL, STANZA_ERRORS, STREAM_ERRORS})
+"""The namespaces of elements that stand in others only: alone, one is left of a torn stanza."""
 
 MAX_RESTS = 256
 """The data of at most so many streams may end within a stanza; with more, the oldest is lost."""
@@ -355,7 +367,8 @@ class Fragments:
             head = with_word(line.context, previous, text[: bracket.start()])
             entry, xml = self._entry(line, head), text[bracket.start() :]
             if entry.shape in self._whole:  # its only tag is damaged, or has an unusual name
-                is_odd = is_whole(*elements_of(escapes.unquoted(head, xml)[0]))
+                elements, rest = elements_of(escapes.unquoted(head, xml)[0])
+                is_odd = is_whole(elements, rest) and split(elements[0].tag)[0] not in _WITHIN
                 return self._read(entry, xml, head) if is_odd else [entry.part(xml)]
         return [self.hole(line)] if self.is_piece(text) else []
 

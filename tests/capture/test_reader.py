@@ -76,6 +76,9 @@ def test_a_whole_element_that_is_no_stanza_makes_no_hole(format_: str) -> None:
         ("<query xmlns='jabber:iq:roster'>", False),
         ("<push xmlns='p1:push'><keepalive max='1'/>", False),
         ("<push xmlns='p1:push'/></iq>", False),
+        ("<not-authorized/>", False),
+        ("<forbidden xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/>", False),
+        ("<x xmlns='http://jabber.org/protocol/muc#user'><status code='307'/></x>", False),
     ],
 )
 def test_an_element_with_any_name_is_a_hole_if_it_is_not_whole(odd: str, *, is_whole: bool) -> None:
