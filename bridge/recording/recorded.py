@@ -208,8 +208,8 @@ class Walk:
     the database below zero."""
     _known: range = range(0)
     """The numbers of the records whose rows are skipped."""
-    _ahead: float = 0.0
-    """How many seconds the clock of the store is ahead of the steady clock."""
+    _ahead: tuple[float, float] = (0.0, 0.0)
+    """How many seconds the database's clock is ahead of the steady clock, and the file's is."""
 
     @property
     def oldest_at(self) -> float:
@@ -252,8 +252,13 @@ class Walk:
 
     def record(self, row: Recorded) -> Record:
         """Return an event out of the store as a record of the journal."""
-        at = Instant.of(row.at, row.seen - self._ahead)
-        return Record(row.id, at, decode(row.event), row.room)
+        now, in_file = Instant.now(), row.id > self._extent.base
+        seen = row.seen - self._ahead[in_file]
+        if in_file and not 0 <= seen <= now.steady:  # before the machine was started
+            seen = now.steady - (
+                now - row.at
+            )  # the file's clock may have been wrong at either start
+        return Record(row.id, Instant.of(row.at, seen), decode(row.event), row.room)
 
     async def compare(self, records: Sequence[Record], run: str, known: range) -> None:
         """Find the rows of the `records`, which `run` has observed.
@@ -323,7 +328,8 @@ class Walk:
         The last value counts the rows that were left out because they cannot be read. The events
         are None if it is not known yet where a gap among them began.
         """
-        self._ahead = database.here() - steady()
+        here = database.here() - steady()
+        self._ahead = here + database.ahead(), here
         rows, end, damaged = database.page(
             self._query, after=after, until=until, limit=CHUNK, backward=self._backward
         )

@@ -135,7 +135,7 @@ class Reading:
         """Return the time by the clock of the file; without a file, of the database."""
         return (self._file or self._source).now()
 
-    def _ahead(self) -> float:
+    def ahead(self) -> float:
         """Return by how much the database's clock is ahead of the file's."""
         if self._database is None or self._file is None:
             return 0.0
@@ -144,7 +144,7 @@ class Reading:
 
     def tenures(self, room: str, domain: str) -> list[Tenure]:
         """Return the room's tenures; of the file's own, what the file says counts."""
-        ahead, tenures = self._ahead(), dict[tuple[str, int], Tenure]()
+        ahead, tenures = self.ahead(), dict[tuple[str, int], Tenure]()
         for source, moved_by in ((self._database, 0.0), (self._file, ahead)):
             for it in () if source is None else source.tenures(room, domain):
                 moved = it._replace(since=it.since + moved_by, until=it.until + moved_by)
@@ -163,7 +163,7 @@ class Reading:
             rows = self._file.alike(room, domain, wanted, run)
         if self._database is not None:
             # The database's ids are negative here, to tell them from the file's.
-            ahead = self._ahead()
+            ahead = self.ahead()
             moved = [each._replace(seen=each.seen + ahead) for each in wanted]
             theirs = self._database.alike(room, domain, moved, "{}", 0, MAX_ID)
             for alike, more in zip(rows, theirs, strict=True):
@@ -247,7 +247,7 @@ class Reading:
         """
         assert self._file is not None
         assert self._database is not None
-        ahead, where = self._ahead(), (row.room, query.domain)
+        ahead, where = self.ahead(), (row.room, query.domain)
         wanted = Wanted(key_of(row.event), row.seen - (0.0 if is_ours else ahead), -inf)
         (alike,) = self._file.alike(*where, [wanted], "")
         ids = {it.id for it in alike if it.id > unsent} | ({row.row} if is_ours else set())

@@ -12,6 +12,7 @@ from bridge.mcp.schema import always
 from bridge.mcp.toolset import tool
 from bridge.store.clock import Instant
 from bridge.store.database import Recorded
+from bridge.store.decision import ROUNDED
 from bridge.store.errors import StoreError
 from bridge.text import counted, iso, name_of, visible
 from bridge.tools.answers import MAX_ANSWERS, answer, call, option
@@ -406,16 +407,19 @@ def _exchange(asked: Record) -> Entry:
     return nonempty({"to": asked.sender, "asked": body, "at": at})
 
 
-def _order_of(rows: Sequence[Recorded]) -> Callable[[Recorded], tuple[float, bool]]:
+def _order_of(
+    rows: Sequence[tuple[Recorded, Record]],
+) -> Callable[[tuple[Recorded, Record]], tuple[float, bool]]:
     """Return a key that sorts rows by time, each message of ours before the room's copy of it.
 
     Another bridge writes the copy, perhaps with an earlier time than we noted for the message.
     """
-    heard = {_message_of(row): row.seen for row in rows if row.event.get("direction") == "in"}
+    copies = (it for it in rows if it[0].event.get("direction") == "in")
+    heard = {_message_of(row): record.at for row, record in copies}
 
-    def order(row: Recorded) -> tuple[float, bool]:
-        is_in = row.event.get("direction") == "in"
-        return row.seen if is_in else min(row.seen, heard.get(_message_of(row), row.seen)), is_in
+    def order(it: tuple[Recorded, Record]) -> tuple[float, bool]:
+        (row, record), is_in = it, it[0].event.get("direction") == "in"
+        return record.at if is_in else min(record.at, heard.get(_message_of(row), record.at)), is_in
 
     return order
 
@@ -521,15 +525,17 @@ class _Seen:
         if reader is None or settings is None:
             return records, before
         with suppress(StoreError):  # then only what the bridge itself remembers is used
-            begin, end = None if start is None else iso(start), iso(before - 0.001)
+            begin, end = None if start is None else iso(start), iso(before - ROUNDED)
             rooms = [self._membership.name]
             walk = await reader.walk(rooms, wanted, start=begin, end=end, backward=True)
-            rows = [row async for row in walk if row.shared or row.observer.account == settings.jid]
+            ours = (it async for it in walk if it.shared or it.observer.account == settings.jid)
+            read = [(row, walk.record(row)) async for row in ours]
+            # If our clock was set back, the times of later events come before, too.
+            rows = [it for it in read if before - it[1].at > ROUNDED]
             rows.sort(key=_order_of(rows), reverse=True)
-            sent = {_message_of(row) for row in rows if row.event.get("direction") == "out"}
-            for number, row in enumerate(rows, len(self._cursors) + 1):
-                record = walk.record(row)._replace(number=-number)
-                event = record.event
+            sent = {_message_of(row) for row, _ in rows if row.event.get("direction") == "out"}
+            for number, (row, known) in enumerate(rows, len(self._cursors) + 1):
+                record, event = known._replace(number=-number), known.event
                 # All in the room saw our message, so the store does not say whose it is.
                 if isinstance(event, MessageReceived) and (event.id, event.from_) in sent:
                     record = record._replace(event=event._replace(own=True))

@@ -2,13 +2,15 @@
 
 import re
 import time
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from bridge.store.clock import Instant
+from bridge.store.clock import Instant, boot, steady
 from bridge.store.database import Happened, Observer
+from bridge.store.sqlite import open_file
 from bridge.text import iso
 from bridge.tools.diagnose import xmpp_diagnose
 from bridge.tools.occupants import xmpp_occupants
@@ -21,8 +23,11 @@ from bridge.xmpp.model.events import (
     OccupantLeft,
     encode,
 )
+from bridge.xmpp.model.filter import EventFilter
 from bridge.xmpp.model.room import RoomStatus
 from bridge.xmpp.muc.participant import Participant
+from tests.servers.postgresql import Postgresql
+from tests.store import shelf as shelves
 from tests.store.shelf import ACCOUNT, SETTINGS, Shelf
 from tests.tools.played import LOGS, ROOM, fitting
 from tests.tools.standing import Standing
@@ -138,13 +143,20 @@ async def test_what_is_said_does_not_depend_on_how_the_clock_was_set(
     assert await _told(STORIES[story], jump, monkeypatch) == straight
 
 
+def _recorded(folder: Path, began: Instant) -> tuple[Shelf, Room]:
+    """A store without events, and a room that the bridge and Robot were in when the run `began`."""
+    shelf, played = Shelf(folder / "rooms.db"), Room()
+    played.reader, played.settings = shelf.reader, SETTINGS
+    for came in (replace(CAME, self_=True, from_=f"{ROOM}/McpDebug", sender="McpDebug"), CAME):
+        played.room.apply(played.journal.append(came, began, ROOM, earlier=True))
+    return shelf, played
+
+
 async def test_what_a_former_run_recorded_is_compared_by_the_clock_that_is_not_set(
     tmp_path: Path,
 ) -> None:
-    shelf, played = Shelf(tmp_path / "rooms.db"), Room()
-    played.reader, played.settings, now = shelf.reader, SETTINGS, Instant.now()
-    for came in (replace(CAME, self_=True, from_=f"{ROOM}/McpDebug", sender="McpDebug"), CAME):
-        played.room.apply(played.journal.append(came, now, ROOM, earlier=True))
+    now = Instant.now()
+    shelf, played = _recorded(tmp_path, now)
     story: tuple[tuple[float, float, Event], ...] = (
         *((60.0, 660.0, SENT), (59.9, 659.9, HEARD)),
         (59.8, 59.8, _said("Robot", "pong")),
@@ -165,3 +177,48 @@ def test_an_event_gets_its_time_by_both_clocks(monkeypatch: pytest.MonkeyPatch) 
     later = participant.publisher.publish(CAME)
     assert iso(later.at) == iso(0.0)
     assert 0.0 <= later.at - first.at < 5.0
+
+
+@pytest.mark.parametrize("off", [28_800.0, -2 * steady()], ids=["behind", "ahead"])
+async def test_what_was_recorded_before_the_machine_was_started_is_compared_by_the_wall_clock(
+    off: float, tmp_path: Path
+) -> None:
+    now = Instant.now()
+    shelf, played = _recorded(tmp_path, now)
+    with shelf.opened() as database, database.transaction():
+        for ago, event in ((600.0, SENT), (599.9, HEARD)):
+            database.append(OURS, [Happened(now - ago, ROOM, encode(event), event is not SENT)])
+        # The machine's clock was wrong when the file was first opened after the start.
+        ahead = time.time() - steady() - off
+        database.all("UPDATE file SET boot = ?, ahead = ?", (boot(), ahead))
+    result = fitting(xmpp_diagnose, await xmpp_diagnose(played.link, "Robot", ROOM))
+    assert re.search(r"said (599|60\d)\.\d s ago", result["verdict"])
+
+
+@pytest.mark.parametrize("back", [0.0, 3_500.0])
+async def test_what_this_run_recorded_happened_once_though_the_clock_was_set_back(
+    back: float, tmp_path: Path
+) -> None:
+    now = Instant.now()
+    shelf, played = _recorded(tmp_path, Instant.of(now - 100.0 + back, now.steady - 100.0))
+    us = Observer(ACCOUNT, "McpDebug", played.journal.numbering.epoch)
+    with shelf.opened() as database, database.transaction():
+        for ago, event in ((45.0, BROKE), (40.0, CAME), (35.0, BROKE), (30.0, CAME)):
+            at = Instant.of(now - ago, now.steady - ago)
+            played.publish(event, ROOM, at=at)
+            database.append(us, [Happened(at, ROOM, encode(event), shared=True)])
+    result = fitting(xmpp_diagnose, await xmpp_diagnose(played.link, "Robot", ROOM))
+    assert "comes and goes" not in str(result)
+
+
+async def test_a_row_of_a_database_is_compared_by_the_databases_clock(
+    postgresql: Postgresql, tmp_path: Path
+) -> None:
+    team, now = postgresql.team(tmp_path), Instant.now()
+    shelf = Shelf(team)
+    shelf.say("hi", at=now - 60.0)
+    with closing(open_file(team)) as file, file.transaction():
+        file.all("UPDATE file SET boot = ?, ahead = ahead - 600", (boot(),))
+    walk = await shelf.reader.walk([shelves.ROOM], EventFilter())
+    (record,) = [walk.record(row) async for row in walk]
+    assert now - record.at == pytest.approx(60.0, abs=2.0)
