@@ -15,9 +15,11 @@ from bridge.wire.names import (
     COMPRESS,
     CONDITIONS,
     HEADER,
+    MUC_USER,
     SASL,
     SASL2,
     SM,
+    STANZA_ERRORS,
     STREAM_ERROR,
     STREAM_ERRORS,
     STREAMS,
@@ -26,6 +28,9 @@ from bridge.wire.names import (
     split,
 )
 from bridge.wire.xmlstream import MAX_NAMESPACE_BYTES
+
+_WITHIN = frozenset({"", MUC_USER, SASL, STANZA_ERRORS, STREAM_ERRORS})
+"""The namespaces of elements that stand in others only: alone, one is left of a torn stanza."""
 
 MAX_ENTRY_CHARACTERS = 512 * 1024
 """The longest entry that we read; servers pass on stanzas of 256 to 512 kB."""
@@ -266,6 +271,12 @@ def is_whole(elements: list[Element], rest: str) -> bool:
     if not elements or ("<" in rest and BEGINS_TAG.search(rest)):
         return False
     return elements[-1].tag != HOLE or bool(elements[-1].text)
+
+
+def is_of_root(text: str) -> bool:
+    """Whether a text has whole elements with namespaces that may stand at the root of a stream."""
+    elements, rest = elements_of(text)
+    return is_whole(elements, rest) and split(elements[0].tag)[0] not in _WITHIN
 
 
 def is_tag(text: str) -> bool:

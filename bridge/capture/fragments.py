@@ -25,6 +25,7 @@ from bridge.capture.elements import (
     Rest,
     depths,
     elements_of,
+    is_of_root,
     is_tag,
     is_whole,
     parsed,
@@ -36,19 +37,7 @@ from bridge.capture.formats import CONTAINER, DISCONNECTING, ROWS, TYPED
 from bridge.capture.stanza import HOLE, LogPlace
 from bridge.capture.times import time_in
 from bridge.newest import Newest
-from bridge.wire.names import (
-    ACK,
-    ACK_REQUEST,
-    MUC_USER,
-    SASL,
-    SM,
-    STANZA_ERRORS,
-    STREAM_ERRORS,
-    split,
-)
-
-_WITHIN = frozenset({"", MUC_USER, SASL, STANZA_ERRORS, STREAM_ERRORS})
-"""The namespaces of elements that stand in others only: alone, one is left of a torn stanza."""
+from bridge.wire.names import ACK, ACK_REQUEST, SM
 
 MAX_RESTS = 256
 """The data of at most so many streams may end within a stanza; with more, the oldest is lost."""
@@ -360,15 +349,13 @@ class Fragments:
         for row in ROWS:
             if row.mark in text and (match := row.pattern.search(text)):
                 entry = self._entry(line, text[: match.start()])._replace(sent=row.sent)
-                elements, _ = elements_of(row.xml)
-                written = (*line.sources, text)
-                return [entry.fragment(elements, row.xml)._replace(written=written, is_row=True)]
+                fragment = entry.fragment(elements_of(row.xml)[0], row.xml)
+                return [fragment._replace(written=(*line.sources, text), is_row=True)]
         if bracket := _BRACKET.search(text):
             head = with_word(line.context, previous, text[: bracket.start()])
             entry, xml = self._entry(line, head), text[bracket.start() :]
             if entry.shape in self._whole:  # its only tag is damaged, or has an unusual name
-                elements, rest = elements_of(escapes.unquoted(head, xml)[0])
-                is_odd = is_whole(elements, rest) and split(elements[0].tag)[0] not in _WITHIN
+                is_odd = is_of_root(escapes.unquoted(head, xml)[0])
                 return self._read(entry, xml, head) if is_odd else [entry.part(xml)]
         return [self.hole(line)] if self.is_piece(text) else []
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from xml.etree.ElementTree import Element, SubElement
 
 from bridge.wire.meaning import SIGNALS
-from bridge.wire.names import EXTENSION, MUC_USER
+from bridge.wire.names import EXTENSION, MUC_USER, split
 
 FOOTER = "/stream"
 """The tag of an element that stands for the end of a stream (RFC 6120, section 4.4). With the
@@ -132,6 +132,6 @@ def spaces_of(message: Element) -> set[str]:
 
 def is_signal(message: Element) -> bool:
     """Whether a message, or an error that repeats it, has only `SIGNALS`."""
-    has_text = message.find("body") is not None or message.find("subject") is not None
-    spaces = spaces_of(message) - {"", "urn:xmpp:hints"}
-    return not has_text and bool(spaces) and spaces <= SIGNALS
+    content = [child for child in message if child.tag not in {"error", "thread"}]
+    spaces = {split(child.tag)[0] for child in content} - {"urn:xmpp:hints"}
+    return bool(spaces) and spaces <= SIGNALS

@@ -198,6 +198,7 @@ RECEIPT = "<received xmlns='urn:xmpp:receipts' id='4'/><store xmlns='urn:xmpp:hi
         (RECEIPT, "ann@x/y", "normal", "bounced-signal"),
         (f"<body>hi</body>{TYPING}", "ann@x/y", "chat", "bounced"),
         (f"<encrypted xmlns='urn:xmpp:omemo:2'/>{TYPING}", "ann@x/y", "chat", "bounced"),
+        (f"<data>hi</data>{TYPING}", "ann@x/y", "chat", "bounced"),
         (TYPING, f"{ROOM}/Ann", "chat", "bounced"),
         (TYPING, ROOM, "groupchat", "bounced"),
     ],
