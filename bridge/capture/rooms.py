@@ -496,7 +496,8 @@ def removed(room: Room, client: Entity, stanza: Stanza, codes: frozenset[int]) -
     user = f"{{{names.MUC_USER}}}"
     actor = source.find(f"{user}actor")
     is_by_server = situation in {"", "dropped"} and codes <= {110, 307, 333} and actor is None
-    if room.erred and room.is_inside and is_by_server and (stanza.seconds or inf) <= room.erred[1]:
+    stays = room.is_inside and not client.ended
+    if room.erred and stays and is_by_server and (stanza.seconds or inf) <= room.erred[1]:
         words = {"whom": "an occupant of the", "then": ", which then put it out"}
         yield cause("error-to-room", room.erred[0], about=room.jid, **words)
     if situation:

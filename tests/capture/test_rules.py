@@ -619,6 +619,7 @@ def test_what_only_looks_wrong_is_not_named(conduct: str) -> None:
         [out(303, more="").replace("<item ", "<item nick='bot2' ")],
         ["pause 3", out(333)],
         [f">>> <presence to='{ROOM}/bot' type='unavailable'/>", out()],
+        [">>> </stream:stream>", out()],
         [out(333).replace("/bot'", "/Ben'").replace("<status code='110'/>", "")],
     ],
 )
