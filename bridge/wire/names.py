@@ -224,7 +224,7 @@ def condition_of(error: Element) -> tuple[str, str | None]:
             host = child.text if name == "see-other-host" else None
         else:
             other = other or name
-    alone = error.get("text", "") or (error.text or "").strip()
+    alone = error.get("text", "") or ("" if len(error) else (error.text or "").strip())
     if not condition and alone in CONDITIONS:
         condition, alone = alone, ""
     condition = condition or _OF_CODES.get(error.get("code", ""), "")

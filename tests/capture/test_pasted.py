@@ -1134,6 +1134,9 @@ def test_what_a_logger_repeats_in_each_line_is_no_part_of_a_stanza() -> None:
     lines = STATED.format("reset", "late").replace("><", ">\n<").split("\n")
     (stanza,) = captured(*[f"rx {line}" for line in lines])
     assert "".join(stanza.element.itertext()).split() == ["late"]
+    lines = stream_error("conflict").removeprefix("<<< ").replace("><", ">\n<").split("\n")
+    (finding,) = found(*[f"RECV: {line}" for line in (PING.removeprefix("<<< "), *lines)])
+    assert "It says" not in finding.message
 
 
 def test_an_entry_of_ejabberd_may_say_the_direction_and_the_data_in_further_lines() -> None:
