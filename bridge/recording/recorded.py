@@ -254,10 +254,9 @@ class Walk:
         """Return an event out of the store as a record of the journal."""
         now, in_file = Instant.now(), row.id > self._extent.base
         seen = row.seen - self._ahead[in_file]
-        if in_file and not 0 <= seen <= now.steady:  # before the machine was started
-            seen = now.steady - (
-                now - row.at
-            )  # the file's clock may have been wrong at either start
+        # How old a row of an earlier start of the machine is, people's clock alone tells.
+        if in_file and not 0 <= seen <= now.steady:
+            seen = now.steady - (now - row.at)
         return Record(row.id, Instant.of(row.at, seen), decode(row.event), row.room)
 
     async def compare(self, records: Sequence[Record], run: str, known: range) -> None:
