@@ -392,7 +392,7 @@ bodiless: misplaced; error, RFC 6121, 5.2.3
     -> Put the answer into the body.
 error-to-room: misplaced; error, RFC 6120, 8.3.1
     The client sent an error to {whom} room {room}{why}{then}.
-    -> Do not answer messages of a room with errors; rooms put out who sends them. Some libraries do
+    -> Answer nothing of a room with an error; rooms put out who sends them. Some libraries do
     so if the program fails on a message: its log has the exception.
 answers-itself: misplaced; error, XEP-0045, 7.4
     The client answers its own messages in the room {room}.{renamed}

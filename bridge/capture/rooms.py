@@ -163,6 +163,9 @@ class Rooms:
     def take(self, client: Entity, stanza: Stanza) -> Iterator[Outcome]:
         """Take a stanza, and yield what it shows to be wrong."""
         element = stanza.element
+        is_error = stanza.sent and element.tag != "iq" and element.get("type") == "error"
+        if is_error and "/" in element.get("to", "") and (room := self.of(client, stanza)):
+            room.erred = stanza.place, (stanza.seconds or -inf) + ANSWER_SECONDS
         match element.tag, stanza.sent:
             case "presence", True:
                 yield from nameless(stanza)
@@ -172,8 +175,6 @@ class Rooms:
                 room, asked = self.of(client, stanza), ("unread", "", _key(client, stanza))
                 if room and is_unread(room, stanza) and asked not in self.waiting.open:
                     self.waiting.add(asked, stanza, client.count, room.jid)
-                if room and element.get("type") == "error" and "/" in element.get("to", ""):
-                    room.erred = stanza.place, (stanza.seconds or -inf) + ANSWER_SECONDS
             case "presence" | "message", False:
                 key = _key(client, stanza)
                 if key not in self.by_jid:

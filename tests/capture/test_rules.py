@@ -431,6 +431,10 @@ CASES = {
         timed(*IN, said("Ann", "hi"), REFUSES, out(333)),
         ("misplaced", "error", 16, "to an occupant of the room"),
     ),
+    "a presence of type error to an occupant, for which the room puts it out": (
+        timed(*IN, said("Ann", "hi"), REFUSES.replace("message", "presence"), out(333)),
+        ("misplaced", "error", 16, "to an occupant of the room"),
+    ),
 }
 
 
@@ -629,6 +633,11 @@ def test_an_error_to_an_occupant_is_no_reason_for_what_else_puts_the_client_out(
     assert "misplaced" not in {
         it.name for it in found(*timed(*IN, said("Ann", "hi"), REFUSES, *after))
     }
+
+
+def test_an_iq_of_type_error_is_an_answer_and_puts_nobody_out() -> None:
+    log = [*IN, said("Ann", "hi"), REFUSES.replace("message", "iq"), out(333)]
+    assert [each.name for each in found(*timed(*log))] == ["removed"]
 
 
 def test_of_requests_that_were_answered_late_the_others_are_named() -> None:
