@@ -169,7 +169,7 @@ class _Entry(NamedTuple):
     def meant(self, text: str) -> str:
         """Return what a line of it means."""
         if (self.head or "").startswith("> "):  # a person quotes the log
-            text = text.removeprefix(">").removeprefix(" ")
+            text = text.removeprefix("> ")  # a lone > may end a tag behind an arrow
         text = text if self.meaning is None else self.meaning(text)
         return text.rpartition(self.end)[0] if self.end and self.end in text else text
 

@@ -304,6 +304,12 @@ def test_what_looks_like_a_part_of_a_stanza_is_none(line: str) -> None:
     assert read([line]) == []
 
 
+def test_a_bracket_alone_in_a_line_ends_a_tag_though_the_arrow_is_like_it() -> None:
+    lines = [f"{'>' if sent else '<'} {xml}" for _, sent, xml in PIECES]
+    lines += ["> <message to='a@b'", ">", "<body>hi</body>", "</message", ">"]
+    assert shape(read(lines)) == [*EXPECTED, (True, "message")]
+
+
 def test_latin_1_is_read() -> None:
     (captured,) = read([b"SEND: <message><body>\xe4</body></message>"])
     assert captured.element.findtext("body") == "ä"
